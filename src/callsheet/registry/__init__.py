@@ -1,0 +1,184 @@
+"""The registry: one TOML file per harness that says how native facts become records, readable by anyone.
+
+Owns the shape of these files, version ranges, conditions over native JSON, and the table lookups that importer and
+audit share. First matching entry wins. A table never looks at prose: conditions compare values of fields.
+
+Must never know: records, harness code, files other than its own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from callsheet.registry.versions import Versions, in_ranges
+from callsheet.registry.when import Conditions, matches
+
+HARNESSES: tuple[str, ...] = ("claude-code",)
+"""Registry files that ship with the package."""
+
+
+class Harness(Struct, kw_only=True):
+    """Head of a registry file."""
+
+    name: str
+    title: str = ""
+    kinds: list[str] = []
+    versions_seen: list[str] = []
+    stored_at: list[str] = []
+
+
+class CountRule(Struct, kw_only=True):
+    """A number that the source reports for a call; the pointer starts at the native result's root."""
+
+    pointer: str
+    unit: str
+
+
+class Tool(Struct, kw_only=True):
+    """One exact tool name: ACP kind, row type, main inputs (pointers, first present wins), reported counts."""
+
+    name: str
+    kind: str | None = None
+    row: str | None = None
+    input: str | list[str] | None = None
+    count: CountRule | list[CountRule] | None = None
+    note: str | None = None
+
+    @property
+    def inputs(self) -> list[str]:
+        """Pointers of the main input, in order of preference."""
+        return [self.input] if isinstance(self.input, str) else self.input or []
+
+    @property
+    def counts(self) -> list[CountRule]:
+        """Reported counts, in order of preference."""
+        return [self.count] if isinstance(self.count, CountRule) else self.count or []
+
+
+class Rule(Struct, kw_only=True):
+    """An entry of a status or decision table."""
+
+    versions: Versions = ""
+    when: Conditions = {}
+    then: str | None = None
+    decision: str | None = None
+    decidedBy: str | None = None  # noqa: N815 (the file's own spelling)
+    rule: str | None = None
+    caution: str | None = None
+    note: str | None = None
+
+
+class ContentRule(Struct, kw_only=True):
+    """Versions and tools whose stored block captures showed inside what was sent (decision 7b)."""
+
+    versions: Versions = ""
+    tools: list[str] = []
+    when: Conditions = {}
+    evidence: str = ""
+    between: bool = False
+    note: str | None = None
+
+
+class Never(Struct, kw_only=True):
+    """A member that this harness never records; feeds the words 'not recorded'."""
+
+    record: str
+    member: str
+    note: str = ""
+    tools: list[str] = []
+
+
+class Fact(Struct, kw_only=True):
+    """Which native pointer a member comes from, and through which pure function (``via``)."""
+
+    record: str
+    role: str
+    member: str
+    pointer: str = ""
+    via: str = "same"
+    note: str | None = None
+
+
+class Caution(Struct, kw_only=True):
+    """A remark shown beside a value that the source is known to mean loosely."""
+
+    record: str
+    member: str
+    value: Any = None
+    note: str
+
+
+class Registry(Struct, kw_only=True):
+    """One harness's file. Sections that only one harness needs are kept in ``extra`` by ``load``."""
+
+    harness: Harness
+    tool: list[Tool] = []
+    item: list[dict[str, Any]] = []
+    provider: list[dict[str, Any]] = []
+    status: list[Rule] = []
+    decision: list[Rule] = []
+    decider: list[Rule] = []
+    content: list[ContentRule] = []
+    hook: list[dict[str, Any]] = []
+    hook_event: list[dict[str, Any]] = []
+    terminal_status: list[dict[str, Any]] = []
+    line: list[dict[str, Any]] = []
+    never: list[Never] = []
+    fact: list[Fact] = []
+    caution: list[Caution] = []
+
+    def tools(self) -> dict[str, Tool]:
+        """Tools by exact name."""
+        return _tools(self.harness.name)
+
+    def is_never(self, record: str, member: str, tool: str | None = None) -> bool:
+        """Whether the harness never records this member (for this tool)."""
+        return any(
+            entry.record == record and entry.member == member and (not entry.tools or tool in entry.tools)
+            for entry in self.never
+        )
+
+
+def first(rules: list[Rule], version: str | None, native: Any, block: Any = None) -> Rule | None:
+    """The first rule of a table that holds for a native line of a version.
+
+    Args:
+        rules: The table.
+        version: Agent version as the source states it; None when it does not.
+        native: Decoded native unit, for pointers that start with ``/``.
+        block: Decoded part of it, for pointers that start with ``./``.
+    """
+    for rule in rules:
+        if in_ranges(rule.versions, version) and matches(rule.when, native, block):
+            return rule
+    return None
+
+
+@lru_cache(maxsize=None)
+def load(name: str) -> Registry:
+    """Loads a shipped registry.
+
+    Raises:
+        KeyError: No such harness.
+    """
+    if name not in HARNESSES:
+        raise KeyError(name)
+    import tomllib
+
+    text = resources.files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), Registry)
+
+
+@lru_cache(maxsize=None)
+def _tools(name: str) -> dict[str, Tool]:
+    return {tool.name: tool for tool in load(name).tool}
+
+
+def known(name: str | None) -> Registry | None:
+    """The registry of an agent by the name in a session record, or None for an agent we don't know."""
+    return load(name) if name in HARNESSES else None

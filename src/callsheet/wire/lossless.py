@@ -1,0 +1,163 @@
+"""JSON that survives: which text may stand as a value, and which must stay text (ASR-032, ASR-035).
+
+Owns the fast lane (msgspec) and the slow lane (the standard library), and the question between them: does decoding
+and encoding this text lose anything? A text is lossless when its integers lie within ±(2^53-1), every fraction is
+finite and equals the shortest text of its double, no object repeats a key, and no string holds an unpaired
+surrogate. The fast lane proves it without a Python-level walk: the compact form of the text equals the encoding of
+its decoded value, and no run of digits is long enough to hide an integer that does not fit.
+
+Must never know: records, files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+MAX_SAFE = (1 << 53) - 1
+"""Largest integer magnitude that every reader keeps (ASR-032)."""
+
+_LONG_DIGITS = re.compile(rb"[0-9]{16}")
+_LONE = re.compile("[\ud800-\udfff]")
+_decode_any = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+_compact = msgspec.json.format
+
+
+class NotJson(ValueError):
+    """The text is no JSON value.
+
+    Attributes:
+        offset: Byte offset of the failure in the text, where known, else -1.
+        reason: ``bad_json``, ``bad_utf8``, ``too_deep`` or ``nul``.
+    """
+
+    def __init__(self, message: str, reason: str, offset: int = -1) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.offset = offset
+
+
+def decode(text: bytes) -> Any:
+    """Decodes one JSON text, fast lane first, the standard library where that refuses.
+
+    The slow lane reads unpaired surrogates, which the fast lane refuses. Integers of any size come back exact.
+    ``NaN`` and ``Infinity`` are no JSON and are refused in both lanes.
+
+    Raises:
+        NotJson: With the reason a ``gap`` record needs.
+    """
+    try:
+        return _decode_any(text)
+    except RecursionError:
+        raise NotJson("nested too deeply", "too_deep") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _slow(text)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise NotJson(f"{name} is no JSON", "bad_json")
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotJson("not UTF-8", "bad_utf8", error.start) from None
+
+
+def _slow(data: bytes, pairs: Any = None, number: Any = None) -> Any:
+    text = _text(data)
+    try:
+        return json.loads(
+            text,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=pairs,
+            parse_int=number or _int,
+            parse_float=number or float,
+        )
+    except RecursionError:
+        raise NotJson("nested too deeply", "too_deep") from None
+    except json.JSONDecodeError as error:
+        reason = "nul" if "\0" in text else "bad_json"
+        raise NotJson(error.msg, reason, len(text[: error.pos].encode("utf-8", "surrogatepass"))) from None
+
+
+def _int(text: str) -> int | Decimal:
+    # int() refuses more than 4,300 digits; Decimal keeps them exactly.
+    return int(text) if len(text) < 4000 else Decimal(text)
+
+
+def lossless(text: bytes) -> bool:
+    """Says whether a JSON text may stand as a value in a record.
+
+    Args:
+        text: One JSON value, already known to parse.
+
+    Returns:
+        True when nothing is lost by decoding and encoding it: numbers fit (ASR-032), no key repeats, no surrogate
+        stands alone. Escapes and white space may differ.
+    """
+    if not _LONG_DIGITS.search(text):
+        try:
+            if _encode(_decode_any(text)) == _compact(text, indent=-1):
+                return True
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass  # the slow lane below decides
+    try:
+        value = _slow(text, _pairs, _number)
+    except NotJson:
+        return False
+    return not (b"\\u" in text and _has_lone(value))
+
+
+def number_fits(text: str) -> bool:
+    """Says whether the JSON number ``text`` survives in every reader (ASR-032)."""
+    if text.lstrip("-").isdigit():
+        return len(text) < 18 and abs(int(text)) <= MAX_SAFE
+    value = float(text)
+    if value != value or value in (float("inf"), float("-inf")):
+        return False
+    return len(text) < 400 and Decimal(text) == Decimal(repr(value))
+
+
+def _number(text: str) -> int:
+    if not number_fits(text):
+        raise NotJson("number does not fit", "bad_json")
+    return 0
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise NotJson("key repeats", "bad_json")
+    return found
+
+
+def _has_lone(value: Any) -> bool:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if _LONE.search(item):
+                return True
+        elif isinstance(item, list):
+            stack.extend(item)
+        elif isinstance(item, dict):
+            stack.extend(item.keys())
+            stack.extend(item.values())
+    return False
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Says whether a string holds a surrogate without its partner."""
+    return _LONE.search(text) is not None
+
+
+def without_lone_surrogates(text: str) -> str:
+    """The string with U+FFFD in place of each unpaired surrogate; the exact text belongs in a blob."""
+    return _LONE.sub("\ufffd", text)
