@@ -28,7 +28,7 @@ endif
 PYTEST_SHARED := $(if $(SHARED),--shared $(SHARED))
 PYTEST_ARGS ?= -n 2
 
-DEMO_SESSION := examples/claude-code/projects/edit-files
+DEMO_SESSION := examples/claude-code/projects/-home-dev-acme-app/5dd2e94d-807f-4903-b8e4-2497aa981da8.jsonl
 
 .PHONY: help demo test lint types contracts docs-check test-live bench format clean
 
@@ -50,7 +50,7 @@ demo: $(VENV)/.core
 	@rm -rf build/demo
 	$(BIN)/callsheet import examples --out build/demo
 	@echo
-	$(BIN)/callsheet show $(DEMO_SESSION)/*.jsonl
+	$(BIN)/callsheet show $(DEMO_SESSION)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(PYTEST_SHARED) $(PYTEST_ARGS)

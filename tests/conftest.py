@@ -1,0 +1,46 @@
+"""What every test may ask for: the shared folder, and a count of what its absence cost.
+
+Captures of real agents and the cases built on them are too large for the repository. Tests that
+need them take the fixture ``shared`` and are skipped, aloud, when ``--shared DIR`` is not given.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+NO_SHARED = "needs the folder of captures and cases (--shared DIR)"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--shared",
+        metavar="DIR",
+        default=None,
+        help="folder of captures and cases that are too large for the repository",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = config.getoption("--shared")
+    if given is not None and not Path(given).is_dir():
+        raise pytest.UsageError(f"--shared {given}: no such folder")
+
+
+@pytest.fixture(scope="session")
+def shared(request: pytest.FixtureRequest) -> Path:
+    """The folder given as ``--shared``; without one the test is skipped."""
+    given = request.config.getoption("--shared")
+    if given is None:
+        pytest.skip(NO_SHARED)
+    return Path(given).resolve()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    missed = sum(isinstance(report.longrepr, tuple) and NO_SHARED in report.longrepr[2] for report in skipped)
+    if missed:
+        terminalreporter.write_line(
+            f"{missed} tests were skipped because --shared DIR was not given", yellow=True, bold=True
+        )

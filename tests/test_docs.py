@@ -1,0 +1,98 @@
+"""The documents hold together: links lead somewhere, decisions are numbered, named commands exist.
+
+What is generated from the code (schemas, record reference) is compared with the code elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SKIPPED = {".git", ".venv", "build", "dist", "node_modules"}
+PAGES = sorted(
+    path for path in ROOT.rglob("*.md") if not SKIPPED & set(path.relative_to(ROOT).parts) and path.is_file()
+)
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+SHEET = re.compile(r"<!-- sheet -->(.*?)<!-- /sheet -->", re.DOTALL)
+
+
+def anchor(heading: str) -> str:
+    """The fragment under which a heading is reached."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for target, fragment in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        path = page.parent / target if target else page
+        if not path.exists():
+            broken.append(target)
+        elif fragment and path.suffix == ".md":
+            headings = {anchor(text) for text in HEADING.findall(path.read_text(encoding="utf-8"))}
+            if fragment not in headings:
+                broken.append(f"{target}#{fragment}")
+    assert broken == []
+
+
+def test_decisions_are_numbered_without_holes() -> None:
+    numbers = [path.name.split("-", 1)[0] for path in DECISIONS]
+    assert numbers == [f"{number:04}" for number in range(1, len(DECISIONS) + 1)]
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+def test_a_decision_has_its_parts_and_stands_in_the_index(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    number = int(path.name[:4])
+    assert re.match(rf"# {number}\. \S", text), "the title is '# N. what was decided'"
+    parts = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert parts[:3] == ["Context", "Decision", "Consequences"]
+    assert f"(decisions/{path.name})" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_make_target_that_a_page_names_exists() -> None:
+    targets = set(
+        re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    named = {
+        (page.name, target)
+        for page in PAGES
+        for target in re.findall(r"`(?:[A-Z]+=\S+ )?make ([a-z-]+)", page.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert {(page, target) for page, target in named if target not in targets} == set()
+
+
+def test_the_sheet_in_the_readme_is_what_the_command_prints() -> None:
+    (sheet,) = SHEET.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    if not sheet.strip():
+        pytest.skip("the README has no sheet yet")
+    command, *lines = sheet.strip().removeprefix("```console").removesuffix("```").strip().splitlines()
+    assert command.startswith("$ callsheet show examples/")
+    run = subprocess.run(
+        [sys.executable, "-m", "callsheet.faces.cli", *shlex.split(command)[2:]],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    printed = [line.rstrip() for line in run.stdout.splitlines()]
+    shown = [line.rstrip() for line in lines if line.strip() != "…"]  # the sample may leave lines out
+    rest = iter(printed)
+    assert [line for line in shown if line not in rest] == []
+
+
+def test_the_example_sessions_are_all_described() -> None:
+    text = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    sessions = {path.stem.split("-")[0] for path in (ROOT / "examples").glob("*/projects/*/*-*-*-*-*.jsonl")}
+    assert sessions
+    assert sessions == set(re.findall(r"^\| `([0-9a-f]{8})-…`", text, re.MULTILINE))
