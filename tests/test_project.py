@@ -58,6 +58,11 @@ def test_modules_are_not_named_after_nothing() -> None:
     assert [path for path in SOURCE.rglob("*") if path.stem in vague] == []
 
 
+def test_every_folder_of_modules_is_a_package() -> None:
+    # import-linter doesn't see a folder without __init__.py: its modules would escape the contracts.
+    assert [path for path in MODULES if not (path.parent / "__init__.py").exists()] == []
+
+
 def test_the_licence_is_whole() -> None:
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert "Apache License" in text
