@@ -16,11 +16,11 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-OLD_PYTHON := import sys; sys.exit(sys.version_info < (3, 11))
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 # The first of these that is new enough, unless PYTHON is given.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
-	"$$p" -c '$(OLD_PYTHON)' >/dev/null 2>&1 && { echo "$$p"; exit; }; done; echo python3)
+	"$$p" -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && { echo "$$p"; exit; }; done; echo python3)
 
 ifeq ($(origin SHARED),undefined)
 SHARED := $(if $(wildcard ../shared/.),../shared)
@@ -36,9 +36,9 @@ help:
 	@sed -n 's/^#   //p' Makefile
 
 $(VENV)/.core: pyproject.toml
-	@"$(PYTHON)" -c '$(OLD_PYTHON)' 2>/dev/null || { \
-		echo "callsheet: Makefile: needs Python 3.11 or newer, found $$("$(PYTHON)" --version 2>&1 || echo none); set PYTHON=…" >&2; exit 1; }
-	@$(BIN)/python -c '$(OLD_PYTHON)' 2>/dev/null || "$(PYTHON)" -m venv --clear $(VENV)
+	@"$(PYTHON)" -c '$(NEW_ENOUGH)' 2>/dev/null || { \
+		echo "callsheet: Makefile: needs Python 3.11 or newer, found $$("$(PYTHON)" --version 2>/dev/null || echo none); set PYTHON=…" >&2; exit 1; }
+	@$(BIN)/python -c 'import pip; $(NEW_ENOUGH)' 2>/dev/null || "$(PYTHON)" -m venv --clear $(VENV)
 	$(PIP) install --editable .
 	@touch $@
 

@@ -92,10 +92,30 @@ def test_tracked_files_name_no_package_host_but_pypi() -> None:
     assert wrong == []
 
 
-def test_the_core_needs_four_libraries() -> None:
+def needs() -> dict[str, dict[str, str]]:
+    """Per extra (the core is ``""``): what pyproject.toml asks for, name to version range."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    names = {re.split(r"[^\w.-]", need, maxsplit=1)[0].lower() for need in project["dependencies"]}
-    assert names == CORE
+    listed = {"": project["dependencies"], **project["optional-dependencies"]}
+    split = re.compile(r"([\w.-]+)(.*)")
+    return {
+        extra: {found[1]: found[2] for need in wanted if (found := split.fullmatch(need))}
+        for extra, wanted in listed.items()
+    }
+
+
+def test_the_core_needs_four_libraries() -> None:
+    assert set(needs()[""]) == CORE
+
+
+def test_the_lock_file_locks_what_the_project_asks_for() -> None:
+    lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
+    (own,) = (package for package in lock["package"] if package["name"] == "callsheet")
+    locked = {
+        (entry.get("marker", "").removeprefix("extra == ").strip("'"), entry["name"]): entry["specifier"]
+        for entry in own["metadata"]["requires-dist"]
+    }
+    wanted = {(extra, name): rest for extra, names in needs().items() for name, rest in names.items()}
+    assert locked == wanted
 
 
 @pytest.mark.parametrize("module", ["callsheet", "callsheet.faces.cli"])
