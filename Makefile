@@ -25,7 +25,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 ifeq ($(origin SHARED),undefined)
 SHARED := $(if $(wildcard ../shared/.),../shared)
 endif
-PYTEST_SHARED := $(if $(SHARED),--shared $(SHARED))
+PYTEST_SHARED := $(if $(SHARED),--shared=$(SHARED))
 PYTEST_ARGS ?= -n 2
 
 DEMO_SESSION := examples/claude-code/projects/-home-dev-acme-app/5dd2e94d-807f-4903-b8e4-2497aa981da8.jsonl

@@ -1,7 +1,8 @@
 """What every test may ask for: the shared folder, and a count of what its absence cost.
 
 Captures of real agents and the cases built on them are too large for the repository. Tests that
-need them take the fixture ``shared`` and are skipped, aloud, when ``--shared DIR`` is not given.
+need them take the fixture ``shared`` and are skipped, aloud, when ``--shared=DIR`` is not given. (With
+the equals sign: in two words pytest takes DIR for a folder of tests before it has read this file.)
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-NO_SHARED = "needs the folder of captures and cases (--shared DIR)"
+NO_SHARED = "needs the folder of captures and cases (--shared=DIR)"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,5 +43,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     missed = sum(isinstance(report.longrepr, tuple) and NO_SHARED in report.longrepr[2] for report in skipped)
     if missed:
         terminalreporter.write_line(
-            f"{missed} tests were skipped because --shared DIR was not given", yellow=True, bold=True
+            f"skipped because --shared=DIR was not given: {missed}", yellow=True, bold=True
         )
