@@ -1,0 +1,89 @@
+"""Counts of a whole stream, from pairing alone.
+
+Every call entity, every result entity and every decision counts once (ASR-279). A declined call is one
+whose result says denied, or whose latest decision rejects while nothing says it completed.
+
+Must never know: rows, harnesses.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from callsheet.pairing.index import Pairing
+from callsheet.pairing.words import Verdict
+from callsheet.records import Gap, Permission, ToolResult, Unmapped
+
+
+class Tally(Struct, kw_only=True):
+    """Counts of one stream. ``completed`` to ``unconfirmed`` add up to ``calls``."""
+
+    records: int = 0
+    calls: int = 0
+    paired: int = 0
+    dangling: int = 0
+    results: int = 0
+    orphan: int = 0
+    ambiguous: int = 0
+    completed: int = 0
+    failed: int = 0
+    declined: int = 0
+    cancelled: int = 0
+    interrupted: int = 0
+    unconfirmed: int = 0
+    permissions: int = 0
+    unresolved: int = 0
+    compact: int = 0
+    gaps: int = 0
+    unmapped: int = 0
+    unknown_types: int = 0
+    bad_lines: int = 0
+
+
+def state_of(status: str | None, verdict: Verdict) -> str:
+    """The state of a call whose turn has ended.
+
+    Args:
+        status: Status of its paired result; None when it has none.
+        verdict: The latest decision about it.
+    """
+    if status == "denied" or (verdict is Verdict.REJECTED and status != "completed"):
+        return "declined"
+    return status if status in ("completed", "failed", "cancelled", "interrupted") else "unconfirmed"
+
+
+def tally(pairing: Pairing) -> Tally:
+    """Counts a stream that was fed whole."""
+    found = Tally(records=len(pairing))
+    for call_id in pairing.call_ids():
+        calls = pairing.calls(call_id)
+        found.calls += len(calls)
+        result = pairing.result(call_id)
+        if result is not None:
+            found.paired += 1
+        else:
+            found.dangling += len(calls)
+        status = pairing.status_of(result) if result is not None else None
+        state = state_of(status, pairing.verdict(call_id))
+        setattr(found, state, getattr(found, state) + len(calls))
+        for number in pairing.results(call_id):
+            if number != result:
+                word = pairing.pairing_of(number, call_id)
+                setattr(found, word, getattr(found, word) + 1)
+    for number in pairing.numbers(ToolResult):
+        if pairing.is_superseded(number):
+            continue
+        found.results += 1
+        found.compact += pairing.verdict_of(number) is not Verdict.OPEN
+        if not pairing.has_call_id(number):
+            word = pairing.pairing_of(number, None)
+            setattr(found, word, getattr(found, word) + 1)
+    for number in pairing.numbers(Permission):
+        if not pairing.is_superseded(number):
+            found.permissions += 1
+            found.unresolved += pairing.verdict_of(number) is Verdict.OPEN
+    found.gaps = pairing.count(Gap)
+    found.unmapped = pairing.count(Unmapped)
+    found.unknown_types = pairing.count(None)
+    found.bad_lines = pairing.count_bad()
+    return found
