@@ -1,0 +1,173 @@
+"""Checks a bundle: each of its streams, what the manifest says of them, and what only the bundle shows.
+
+Owns the look at blobs (each one that a record names is there, with its size; P-REF), at the manifest's list of
+streams, and the rules that reach from one stream into another: ASR-284, 286 and 290.
+
+Must never know: native sources (a blob's and a source's bytes are the affair of audit and verify).
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from callsheet.errors import SourceError
+from callsheet.records.bundle import Bundle
+from callsheet.records.stream import stream_lines
+from callsheet.rules.across import Place, Stream, agent_as_terminal, unresolved_terminal
+from callsheet.rules.envelope import PART_LISTS
+from callsheet.rules.finding import Finding, Json, Problem, shown, step
+from callsheet.rules.stream import StreamCheck
+from callsheet.wire.blobs import blob_path
+
+_USUAL = re.compile(rb'"blob":"(sha256:[0-9a-f]{64})","size":([0-9]{1,18})[,}]')
+_UNREADABLE = (OSError, KeyError, SourceError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+
+
+class Blobs:
+    """Sizes of a bundle's blobs by name, looked up once each."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._folder = bundle.path
+        self._zipped: dict[str, int] | None = None
+        if bundle.path.is_file():
+            with zipfile.ZipFile(bundle.path) as archive:
+                self._zipped = {info.filename: info.file_size for info in archive.infolist()}
+        self._sizes: dict[str, int | None] = {}
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a blob, or None when it is not in the bundle."""
+        if name not in self._sizes:
+            self._sizes[name] = self._look(name)
+        return self._sizes[name]
+
+    def _look(self, name: str) -> int | None:
+        try:
+            if self._zipped is not None:
+                return self._zipped.get(blob_path(Path(), name).as_posix())
+            path = blob_path(self._folder, name)
+            return path.stat().st_size if path.is_file() and not path.is_symlink() else None
+        except (ValueError, OSError):
+            return None
+
+    def settled(self, line: bytes) -> bool:
+        """Whether every blob that a line may name is there, judged by the line's text alone."""
+        if b'"sha256:' not in line:
+            return True
+        found = _USUAL.findall(line)
+        return len(found) == line.count(b'"sha256:') and all(
+            self.size(name.decode()) == int(size) for name, size in found
+        )
+
+    def problems(self, record: Json) -> Iterator[tuple[str, Problem]]:
+        """What is wrong with the blobs that a record names."""
+        for path, reference in _blob_refs(record):
+            name, size = reference.get("blob"), reference.get("size")
+            if not isinstance(name, str):
+                continue
+            there = self.size(name)
+            if there is None:
+                yield "P-REF", Problem(f"{path}/blob", f"the bundle has no blob {shown(name)}")
+            elif isinstance(size, int) and size != there:
+                yield "P-REF", Problem(f"{path}/size", f"the blob has {there} bytes, not {shown(size)}")
+
+
+def _blob_refs(record: Json) -> Iterator[tuple[str, Json]]:
+    places: list[tuple[str, Any]] = []
+    capture = record.get("capture")
+    if isinstance(capture, dict):
+        places += [(step("/capture", key), entry) for key, entry in capture.items()]
+    for member in PART_LISTS:
+        held = record.get(member)
+        if isinstance(held, list):
+            places += [(f"/{member}/{index}", part) for index, part in enumerate(held)]
+        elif isinstance(held, dict):
+            places.append((f"/{member}", held))
+    for path, holder in places:
+        reference = holder.get("blob") if isinstance(holder, dict) else None
+        if isinstance(reference, dict):
+            yield f"{path}/blob", reference
+
+
+def check_bundle(bundle: Bundle) -> Iterator[Finding]:
+    """Checks a bundle.
+
+    Yields:
+        Findings of each stream in the manifest's order, then those that need all streams. A finding about the
+        manifest has no line, and a pointer into ``manifest.json`` as its path.
+    """
+    blobs = Blobs(bundle)
+    streams: dict[str, Stream] = {}
+    for index, entry in enumerate(bundle.manifest.streams):
+        at = f"/streams/{index}"
+        if entry.id in streams:
+            yield _manifest(f"{at}/id", f"two streams have the id {shown(entry.id)}", entry.id)
+            continue
+        check = StreamCheck(entry.id, blobs)
+        streams[entry.id] = check.memory
+        lines = 0
+        try:
+            with bundle.open(entry.file) as file:
+                for line in stream_lines(file):
+                    lines += 1
+                    yield from check.line(line)
+        except _UNREADABLE as error:
+            yield _manifest(f"{at}/file", f"the stream cannot be read: {error}", entry.id)
+            continue
+        yield from check.end()
+        if entry.records is not None and entry.records != lines:
+            yield _manifest(
+                f"{at}/records", f"the stream has {lines} records, not {shown(entry.records)}", entry.id
+            )
+    for index, entry in enumerate(bundle.manifest.streams):
+        if entry.parent is not None and entry.parent not in streams:
+            yield _manifest(
+                f"/streams/{index}/parent", f"the bundle has no stream {shown(entry.parent)}", entry.id
+            )
+    yield from _between(streams)
+
+
+def _manifest(path: str, message: str, stream: str) -> Finding:
+    return Finding("P-REF", None, None, path, message, stream)
+
+
+def _between(streams: dict[str, Stream]) -> Iterator[Finding]:
+    agents = {name for memory in streams.values() for name in memory.agents}
+    sessions = {memory.session: memory for memory in streams.values() if memory.session is not None}
+    gaps = any(memory.has_missing_session for memory in streams.values())
+    for own, memory in streams.items():
+        found = []
+        for name, places in memory.open_terminals.items():
+            there = sum(
+                other.terminals[name].entities for other in streams.values() if name in other.terminals
+            )
+            if there != 1:
+                where = "no stream of this bundle has" if not there else "more than one terminal could be"
+                found += [unresolved_terminal(name, place, where) for place in places]
+        found += [
+            agent_as_terminal(name, terminal.first)
+            for name, terminal in memory.terminals.items()
+            if name in agents
+        ]
+        for answer in memory.open_answers:
+            target = sessions.get(answer.session) or streams.get(answer.session)
+            if target is not None and not target.is_message(answer.record):
+                found.append(
+                    _late("ASR-284", answer.place, "/answerRef", f"no message {shown(answer.record)} there")
+                )
+        if not gaps:
+            found += [
+                _late("P-REF", place, "/stream", f"the bundle has no stream {shown(name)}")
+                for name, place in memory.children
+                if name not in streams
+            ]
+        for finding in sorted(found, key=lambda one: one.line or 0):
+            yield Finding(finding.rule, finding.record, finding.line, finding.path, finding.message, own)
+
+
+def _late(rule: str, place: Place, path: str, message: str) -> Finding:
+    return Finding(rule, place.record, place.line, path, message)

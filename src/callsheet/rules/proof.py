@@ -1,0 +1,245 @@
+"""The fast lane: proves that one line breaks no rule, or proves nothing.
+
+Owns one screen per record type, over the strict twins of ``shape``. A screen may be too strict (the line
+then goes to the finding lane, which decides), never too lax: what is proved here has no finding there. A
+test holds the two lanes against each other on true and damaged records.
+
+Must never know: how a finding is worded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from callsheet import records as rec
+from callsheet.rules.across import KEY_OF, Place, Stream
+from callsheet.rules.result import asr_261
+from callsheet.rules.shape import PART_NEEDS, PROOF, proof_decoder
+from callsheet.rules.text import LONG_INTEGER, RUN, hides_a_key
+
+Screen = Callable[[Any, Stream], bool]
+
+_PYTHON = {field.encode_name: field.name for field in msgspec.structs.fields(rec.Part)}
+_NEEDS = {kind: tuple(_PYTHON[name] for name in names) for kind, names in PART_NEEDS.items()}
+_encode = msgspec.json.Encoder().encode
+
+
+def _parts(parts: Any) -> bool:
+    if parts is not UNSET:
+        for part in parts:
+            kind = part.type
+            if kind == "text":
+                if part.text is UNSET:
+                    return False
+            elif any(getattr(part, name) is UNSET for name in _NEEDS.get(kind, ())):
+                return False
+    return True
+
+
+def _amount(value: Any) -> bool:
+    return value is UNSET or ((type(value) is int or type(value) is float) and value >= 0)
+
+
+def _number(value: Any) -> bool:
+    return type(value) is int or type(value) is float
+
+
+def _capture(record: Any, keys: tuple[str, ...]) -> bool:
+    capture = record.capture
+    if capture is UNSET:
+        return True
+    for key, entry in capture.items():
+        if key not in keys or entry.state == "external":
+            return False
+        if entry.state == "absent" and (key not in _TOP or getattr(record, _TOP[key]) is not UNSET):
+            return False
+    return True
+
+
+_TOP = {"content": "content", "name": "name", "title": "title", "questions": "questions"}
+
+
+def _root(place: Any, stream: Stream) -> bool:
+    return place is UNSET or stream.roots is None or place.root in stream.roots
+
+
+def _tool_call(record: Any, stream: Stream) -> bool:
+    if record.name is UNSET and (record.capture is UNSET or "name" not in record.capture):
+        return False
+    if record.input_text is not UNSET and record.input is not UNSET:
+        return False
+    return record.locations is UNSET or all(_root(place, stream) for place in record.locations)
+
+
+def _tool_result(record: Any, stream: Stream) -> bool:
+    if (record.call_id is UNSET) is (record.linkage in ("exact", "derived")):
+        return False
+    if record.content is UNSET:
+        if record.capture is UNSET or "content" not in record.capture:
+            return False
+    elif not _parts(record.content):
+        return False
+    if record.display_content is not UNSET and not _parts(record.display_content):
+        return False
+    duration = record.duration_ms
+    if not _amount(duration):
+        return False
+    if record.started_at is not UNSET and record.completed_at is not UNSET:
+        times = {"startedAt": record.started_at, "completedAt": record.completed_at}
+        if duration is not UNSET:
+            times["durationMs"] = duration
+        for _ in asr_261(times):
+            return False
+    execution = record.exec
+    return execution is UNSET or _root(execution.cwd, stream)
+
+
+def _permission(record: Any, _stream: Stream) -> bool:
+    if record.reviews is not UNSET:
+        return False
+    subject = record.subject
+    if subject is not UNSET and (subject.call_id is UNSET) is (subject.command is UNSET):
+        return False
+    if record.status in ("pending", "held"):
+        return record.decision is UNSET
+    return record.status != "resolved" or record.decision is not UNSET
+
+
+def _hook(record: Any, _stream: Stream) -> bool:
+    return _parts(record.output) and _amount(record.duration_ms)
+
+
+def _content(record: Any, _stream: Stream) -> bool:
+    return _parts(record.content)
+
+
+def _reasoning(record: Any, _stream: Stream) -> bool:
+    return _parts(record.content) and _amount(record.duration_ms)
+
+
+def _usage(record: Any, _stream: Stream) -> bool:
+    counts = record.counts
+    return (record.percent is UNSET or _number(record.percent)) and (
+        counts is UNSET or all(_number(count.value) for count in counts)
+    )
+
+
+def _turn(record: Any, _stream: Stream) -> bool:
+    return _amount(record.duration_ms)
+
+
+def _file_change(record: Any, stream: Stream) -> bool:
+    return record.changes is UNSET or all(
+        _root(change.path, stream) and _root(change.old_path, stream) for change in record.changes
+    )
+
+
+def _compaction(record: Any, _stream: Stream) -> bool:
+    return _parts(record.summary)
+
+
+def _gap(record: Any, stream: Stream) -> bool:
+    return record.source is UNSET or stream.sources is None or record.source in stream.sources
+
+
+def _free(_record: Any, _stream: Stream) -> bool:
+    return True
+
+
+_SCREENS: dict[type[rec.Record], Screen] = {
+    rec.ToolCall: _tool_call,
+    rec.ToolResult: _tool_result,
+    rec.Permission: _permission,
+    rec.Hook: _hook,
+    rec.Message: _content,
+    rec.Reasoning: _reasoning,
+    rec.Usage: _usage,
+    rec.Turn: _turn,
+    rec.Plan: _free,
+    rec.FileChange: _file_change,
+    rec.Compaction: _compaction,
+    rec.Gap: _gap,
+    rec.Unmapped: _free,
+    rec.Preview: _free,
+}
+"""Types with a screen; session, input_request, terminal and subagent are rare and go to the finding lane."""
+
+
+class Proof:
+    """The fast lane of one stream; notes what it proved in the stream's memory."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._decode = proof_decoder().decode
+        self._screens: dict[type, tuple[str, str | None, tuple[str, ...], Screen]] = {}
+        for kind, screen in _SCREENS.items():
+            name = str(kind.__struct_config__.tag)
+            wire = {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
+            key = wire[KEY_OF[name]] if name in KEY_OF else None
+            self._screens[PROOF.of(kind)] = (name, key, kind.CAPTURE_KEYS, screen)
+
+    def holds(self, data: bytes, line: int) -> bool:
+        """Whether the line is proved to break no rule, by itself or by what came before."""
+        try:
+            record = self._decode(data)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return False
+        known = self._screens.get(type(record))
+        if known is None:
+            return False
+        kind, key_name, keys, screen = known
+        stream = self._stream
+        name = record.id
+        if record.seq != stream.next_seq or name in stream.ids:
+            return False
+        key = None
+        if key_name is not None:
+            key = getattr(record, key_name)
+            if key is UNSET:
+                key = None
+        supersedes = record.supersedes
+        if supersedes is UNSET:
+            supersedes = None
+        elif supersedes in stream.superseded or stream.ids.get(supersedes) != (kind, key):
+            return False
+        sources = stream.sources
+        if sources is not None and record.native is not UNSET and record.native.refs is not UNSET:
+            for ref in record.native.refs:
+                if ref.source not in sources:
+                    return False
+        if not _capture(record, keys) or not screen(record, stream):
+            return False
+        if LONG_INTEGER in data.translate(RUN) or hides_a_key(data, _encode(record)):
+            return False
+        self._note(record, kind, key, name, line, supersedes)
+        return True
+
+    def _note(
+        self, record: Any, kind: str, key: str | None, name: str, line: int, supersedes: str | None
+    ) -> None:
+        stream = self._stream
+        stream.next_seq += 1
+        stream.records += 1
+        stream.ids[name] = _BARE[kind] if key is None else (kind, key)
+        if supersedes is not None:
+            stream.superseded.add(supersedes)
+        if kind == "tool_result":
+            compact = record.permission is not UNSET
+            terminal = record.exec.terminal_id if record.exec is not UNSET else UNSET
+            if compact or terminal is not UNSET or supersedes is not None:
+                call = None if record.call_id is UNSET else record.call_id
+                stream.result(
+                    Place(name, line), supersedes, call, compact, None if terminal is UNSET else terminal
+                )
+        elif kind == "permission":
+            if record.subject is not UNSET and record.subject.call_id is not UNSET:
+                stream.permission(record.subject.call_id)
+        elif kind == "gap" and record.reason == "missing_session":
+            stream.has_missing_session = True
+
+
+_BARE: dict[str, tuple[str | None, str | None]] = {name: (name, None) for name in rec.TYPES}
