@@ -8,6 +8,8 @@ Must never know: rows, harnesses.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from callsheet.pairing.index import Pairing
@@ -40,16 +42,26 @@ class Tally(Struct, kw_only=True):
     bad_lines: int = 0
 
 
-def state_of(status: str | None, verdict: Verdict) -> str:
+CallState = Literal["completed", "failed", "declined", "cancelled", "interrupted", "unconfirmed"]
+_STATES: dict[str | None, CallState] = {
+    "completed": "completed",
+    "failed": "failed",
+    "denied": "declined",
+    "cancelled": "cancelled",
+    "interrupted": "interrupted",
+}
+
+
+def state_of(status: str | None, verdict: Verdict) -> CallState:
     """The state of a call whose turn has ended.
 
     Args:
         status: Status of its paired result; None when it has none.
         verdict: The latest decision about it.
     """
-    if status == "denied" or (verdict is Verdict.REJECTED and status != "completed"):
+    if verdict is Verdict.REJECTED and status != "completed":
         return "declined"
-    return status if status in ("completed", "failed", "cancelled", "interrupted") else "unconfirmed"
+    return _STATES.get(status, "unconfirmed")
 
 
 def tally(pairing: Pairing) -> Tally:

@@ -9,7 +9,6 @@ Must never know: harnesses, pairing, what a record means.
 
 from __future__ import annotations
 
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -55,6 +54,7 @@ def stream_lines(file: BinaryIO) -> Iterator[Line]:
         data = line.data
         if line.number == 1 and data.startswith(BOM):
             data = data[len(BOM) :]
+            line = line._replace(offset=len(BOM))
         if data.endswith(b"\r"):
             data = data[:-1]
         if not data or data.isspace():

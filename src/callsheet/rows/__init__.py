@@ -1,0 +1,49 @@
+"""Rows: records to the lines of a sheet, one row a call, pure and bounded.
+
+``Sheet`` reads one stream, ``nested_rows`` a session with its agents. ``row_at`` makes a single row again,
+for a stream that still grows. A row holds what the records say and no more; what they do not say is listed
+in ``not_recorded``.
+
+Must never know: how a row is drawn, where records come from.
+"""
+
+from callsheet.rows.context import Context, View
+from callsheet.rows.nested import Nested, nested_rows
+from callsheet.rows.reduce import row_at, rows_of
+from callsheet.rows.row import (
+    ROW_KINDS,
+    TOOL_KINDS,
+    AgentShown,
+    ChangeShown,
+    Count,
+    Limits,
+    Output,
+    PermissionShown,
+    Remark,
+    Row,
+    RowKind,
+    State,
+)
+from callsheet.rows.sheet import Sheet
+
+__all__ = [
+    "ROW_KINDS",
+    "TOOL_KINDS",
+    "AgentShown",
+    "ChangeShown",
+    "Context",
+    "Count",
+    "Limits",
+    "Nested",
+    "Output",
+    "PermissionShown",
+    "Remark",
+    "Row",
+    "RowKind",
+    "Sheet",
+    "State",
+    "View",
+    "nested_rows",
+    "row_at",
+    "rows_of",
+]

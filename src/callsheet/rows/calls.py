@@ -1,0 +1,193 @@
+"""Rows of calls, and of results that belong to no call.
+
+One row per call entity, with all that folds into it: its paired result, decisions, file changes, agents,
+and the last preview of a call that never got a result. An unpaired result has a row of its own and is
+unconfirmed, whatever it says: which call it is about is not known (ASR-263, 264, 266). A call without a
+paired result is never shown as done (265).
+
+Must never know: how rows are drawn; tool names (the registry knows them).
+"""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from callsheet.pairing import Verdict, provider_of
+from callsheet.pairing.tally import state_of
+from callsheet.records import FileChange, Permission, Preview, Provider, Subagent, ToolCall, ToolResult
+from callsheet.registry import Tool
+from callsheet.rows.changes import changes_shown
+from callsheet.rows.context import Context
+from callsheet.rows.inputs import title_of
+from callsheet.rows.native import count_of
+from callsheet.rows.row import TOOL_KINDS, AgentShown, Output, PermissionShown, Row, RowKind, State
+from callsheet.rows.silence import not_recorded, redacted, remarks_for
+from callsheet.rows.text import bound, command_text, cut, result_output
+
+RECORD_KINDS: dict[str, RowKind] = {
+    "read": "read",
+    "search": "search",
+    "execute": "command",
+    "edit": "file_change",
+    "delete": "file_change",
+    "move": "file_change",
+    "fetch": "web",
+}
+"""Row kind of a call's own ``kind``, where the registry has none for its name."""
+
+
+def kind_of(call: ToolCall, provider: Provider | None, tool: Tool | None) -> RowKind:
+    """The row kind: an MCP tool by its provider alone, else by the registry, else by the record."""
+    if provider is not None and provider.kind == "mcp":
+        return "mcp_tool"
+    if tool is not None and tool.row in TOOL_KINDS:
+        return tool.row  # type: ignore[return-value]
+    return RECORD_KINDS.get(call.kind or "", "other")
+
+
+def call_row(context: Context, number: int) -> Row:
+    """The row of a call.
+
+    Args:
+        context: The stream.
+        number: The first record of the call's entity.
+    """
+    pairing = context.pairing
+    limits = context.limits
+    call = context.latest(number, ToolCall)
+    call_id = call.call_id
+    answer = pairing.result(call_id)
+    result = context.latest(answer, ToolResult) if answer is not None else None
+    tool = context.tool(call.name)
+    provider = provider_of(call, result)
+    kind = kind_of(call, provider, tool)
+    reason = pairing.why_dangling(call_id)
+    state = _state(context, call_id, answer, reason)
+    changes, omitted_changes = changes_shown(context, context.linked(call_id, FileChange))
+    silent = not_recorded(call, result, context.registry, is_command=kind == "command")
+    row = Row(
+        row=context.row_id(number),
+        kind=kind,
+        state=state,
+        pairing=pairing.pairing_of(number, call_id),
+        call_id=call_id,
+        native_call_id=call.native.call_id if call.native else None,
+        name=call.name,
+        requested_by=call.requested_by,
+        provider=provider,
+        title=title_of(call, tool, limits.title),
+        parent=context.parent_row(call.parent_call_id) if call.parent_call_id else None,
+        changes=changes or None,
+        omitted_changes=omitted_changes or None,
+        permissions=_decisions(context, call_id, result) or None,
+        agents=[_agent(agent) for agent in context.linked(call_id, Subagent)] or None,
+        not_recorded=silent or None,
+        redacted=redacted(call, result) or None,
+        remarks=[*remarks_for(call, context.registry), *remarks_for(result, context.registry)] or None,
+        record=call.id,
+        reason=reason,
+        ts=call.ts,
+        provisional=context.provisional,
+    )
+    _put_input(row, call, limits.input)
+    if result is not None:
+        _put_result(context, row, result, tool)
+    elif call_id is not None:
+        row.output = _preview(context, call_id)
+    return row
+
+
+def result_row(context: Context, number: int, result: ToolResult) -> Row:
+    """The row of a result that is not paired.
+
+    Args:
+        context: The stream.
+        number: The first record of the result's entity.
+        result: Its latest record.
+    """
+    pairing = context.pairing
+    latest = pairing.latest(number)
+    named = result.call_id or result.native_call_id
+    command = result.exec.command if result.exec else None
+    row = Row(
+        row=context.row_id(number),
+        kind="mcp_tool" if result.provider and result.provider.kind == "mcp" else "other",
+        state="unconfirmed",
+        pairing=pairing.pairing_of(latest, result.call_id),
+        call_id=result.call_id,
+        native_call_id=result.native_call_id,
+        provider=result.provider,
+        title=cut(
+            command_text(command) if command else f"result of {named or 'an unnamed call'}",
+            context.limits.title,
+        ),
+        permissions=_decisions(context, None, result) or None,
+        not_recorded=not_recorded(None, result, context.registry, is_command=command is not None) or None,
+        redacted=redacted(result) or None,
+        remarks=remarks_for(result, context.registry) or None,
+        record=result.id,
+        reason=pairing.why_unpaired(latest, result.call_id),
+        ts=result.ts,
+        provisional=context.provisional,
+    )
+    _put_result(context, row, result, None)
+    row.result = None
+    row.status = result.status
+    return row
+
+
+def _state(context: Context, call_id: str, answer: int | None, reason: str | None) -> State:
+    pairing = context.pairing
+    verdict = pairing.verdict(call_id)
+    if answer is None and reason == "no_result" and context.open_turn and verdict is not Verdict.REJECTED:
+        return "running"
+    return state_of(pairing.status_of(answer) if answer is not None else None, verdict)
+
+
+def _put_input(row: Row, call: ToolCall, most: int) -> None:
+    if isinstance(call.input, Raw):
+        data = bytes(call.input)  # a copy: a Raw keeps its whole line alive
+        if len(data) <= most:
+            row.input = Raw(data)
+        else:
+            row.input_bytes = len(data)
+    elif call.input_text is not None:
+        row.input_text = cut(call.input_text, most)
+
+
+def _put_result(context: Context, row: Row, result: ToolResult, tool: Tool | None) -> None:
+    row.result = result.id
+    row.native_call_id = row.native_call_id or result.native_call_id
+    row.duration_ms = result.duration_ms
+    row.exit_code = result.exec.exit_code if result.exec else None
+    row.output = result_output(result, context.blob, context.limits.text)
+    row.count = count_of(result, tool, context.blob)
+    if row.state == "unconfirmed" or (row.state == "declined" and result.status != "denied"):
+        row.status = result.status
+    if result.error is not None:
+        message = result.error.message
+        code = result.error.code
+        words = [word for word in (None if code is None else str(code), message) if word]
+        row.error = cut(": ".join(words) or "the source gives no message", context.limits.title)
+
+
+def _decisions(context: Context, call_id: str | None, result: ToolResult | None) -> list[PermissionShown]:
+    asked = [
+        PermissionShown(decision=one.decision, decided_by=one.decided_by, rule=one.rule)
+        for one in context.linked(call_id, Permission)
+    ]
+    if asked or result is None or result.permission is None:
+        return asked
+    compact = result.permission
+    return [PermissionShown(decision=compact.decision, decided_by=compact.decided_by, rule=compact.rule)]
+
+
+def _agent(agent: Subagent) -> AgentShown:
+    return AgentShown(agent_id=agent.agent_id, name=agent.name, status=agent.status, stream=agent.stream)
+
+
+def _preview(context: Context, call_id: str) -> Output | None:
+    for preview in reversed(context.linked(call_id, Preview)):
+        if preview.output is not None:
+            return bound(preview.output, context.limits.text, "preview", truncated=True)
+    return None

@@ -1,0 +1,188 @@
+"""Row: one line of the sheet, as ``show --json`` prints it.
+
+Owns the struct, the words of ``kind`` and ``state``, and the bounds of a row. Absent members are left out.
+Besides the members that every reader may count on, a row has facts that only some faces draw (from
+``author`` on).
+
+Must never know: how it is drawn, files, harnesses.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from callsheet.records import Patch, Provider
+
+RowKind = Literal[
+    "read",
+    "search",
+    "command",
+    "file_change",
+    "web",
+    "mcp_tool",
+    "subagent",
+    "other",
+    "message",
+    "thought",
+    "request",
+    "hook",
+    "terminal",
+    "plan",
+    "notice",
+]
+ROW_KINDS: tuple[RowKind, ...] = RowKind.__args__  # type: ignore[attr-defined]
+"""Every row kind. The first eight are kinds of tool rows."""
+
+TOOL_KINDS: frozenset[str] = frozenset(ROW_KINDS[:8])
+
+State = Literal["running", "completed", "failed", "declined", "cancelled", "interrupted", "unconfirmed"]
+
+
+class Limits(Struct, frozen=True):
+    """Bounds of one row, in characters (``items``: entries of a list)."""
+
+    title: int = 1_000
+    text: int = 64_000
+    input: int = 64_000
+    patch: int = 64_000
+    items: int = 200
+
+
+class Shown(Struct, kw_only=True, omit_defaults=True, rename="camel"):
+    """Base of a row and its parts."""
+
+
+class Output(Struct, kw_only=True, omit_defaults=True, rename="camel"):
+    """Output text.
+
+    Attributes:
+        text: The text, or its head when ``omitted`` is set.
+        truncated: Something is missing: cut by the source, or here.
+        omitted: Characters left out here between ``text`` and ``tail``.
+        tail: The end of a text that was cut here.
+        member: The record's member that it comes from: content, exec, displayContent, raw, output, preview.
+    """
+
+    text: str
+    truncated: bool
+    omitted: int | None = None
+    tail: str | None = None
+    member: str | None = None
+
+
+class Count(Shown, kw_only=True):
+    """A number that the source reports for the call, with its unit."""
+
+    value: int | float
+    unit: str
+
+
+class ChangeShown(Shown, kw_only=True):
+    """One changed file.
+
+    Attributes:
+        path: Absolute where the session's roots say so.
+        kind: add, modify, delete, move, or unknown where the source does not say.
+        patch: As supplied; cut when ``truncated``.
+        state: The source's word: a requested change is ``proposed``, which is no proof.
+    """
+
+    path: str
+    kind: str
+    old_path: str | None = None
+    patch: Patch | None = None
+    truncated: bool = False
+    state: str | None = None
+
+
+class PermissionShown(Shown, kw_only=True):
+    """One decision about a call; without ``decision`` it is unresolved."""
+
+    decision: str | None = None
+    decided_by: str | None = None
+    rule: str | None = None
+
+
+class AgentShown(Shown, kw_only=True):
+    """An agent that a call started; ``stream`` is its stream in the bundle."""
+
+    agent_id: str
+    name: str | None = None
+    status: str | None = None
+    stream: str | None = None
+
+
+class Remark(Shown, kw_only=True):
+    """What the registry says about a value that the source means loosely."""
+
+    member: str
+    note: str
+
+
+class Row(Shown, kw_only=True):
+    """One row.
+
+    Attributes:
+        row: Identity of the row, stable while its record is revised: the id of the entity's first record.
+        kind: One of ``ROW_KINDS``.
+        state: One of ``State``.
+        pairing: paired or dangling for a call; orphan or ambiguous for a result without one.
+        title: The main input, or a name, never empty.
+        input: The call's arguments, unless larger than the limit (then ``input_bytes``).
+        parent: The row that contains this one.
+        not_recorded: Members that the source does not record, by their path in the record.
+        record: Id of the latest record of the row's own entity.
+        result: Id of the latest record of the paired result.
+        provisional: The stream is still being read.
+        author: Who wrote a message.
+        status: The source's own word, where the state cannot carry it.
+        reason: Why a call or a result is not paired.
+        agents: Agents that the call started.
+        remarks: Cautions of the registry.
+        redacted: Members that were taken out on purpose.
+        input_text: The arguments as text, where they are no JSON.
+        omitted_changes: Changed files beyond the limit.
+        stream: The stream of a row that is not the session's own.
+        ts: When the source says it happened.
+    """
+
+    row: str
+    kind: RowKind
+    state: State
+    pairing: str | None = None
+    call_id: str | None = None
+    native_call_id: str | None = None
+    name: str | None = None
+    requested_by: str | None = None
+    provider: Provider | None = None
+    title: str
+    input: Raw | UnsetType = UNSET
+    parent: str | None = None
+    count: Count | None = None
+    error: str | None = None
+    exit_code: int | None = None
+    duration_ms: int | float | None = None
+    output: Output | None = None
+    changes: list[ChangeShown] | None = None
+    permissions: list[PermissionShown] | None = None
+    not_recorded: list[str] | None = None
+    record: str
+    result: str | None = None
+    provisional: bool = False
+    author: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    agents: list[AgentShown] | None = None
+    remarks: list[Remark] | None = None
+    redacted: list[str] | None = None
+    input_text: str | None = None
+    input_bytes: int | None = None
+    omitted_changes: int | None = None
+    stream: str | None = None
+    ts: str | None = None
+
+    def changed(self, **members: Any) -> Row:
+        """A copy with some members replaced."""
+        return Row(**{name: members.get(name, getattr(self, name)) for name in self.__struct_fields__})

@@ -1,0 +1,109 @@
+"""Sheet: the rows of one stream file, read twice.
+
+The first pass feeds the pairing and keeps no record; the second makes the rows one at a time, reading what
+belongs to a row again by its place. So memory grows by a few words a record, not with the records, and a
+result may stand anywhere.
+
+Owns the two passes. Must never know: where the file comes from, how rows are drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from callsheet.errors import RecordError
+from callsheet.pairing import Pairing, Place, Tally, tally
+from callsheet.records import Record, Session, Unknown
+from callsheet.records.stream import BadLine, read_at, read_stream
+from callsheet.registry import Registry
+from callsheet.rows.context import Context, View
+from callsheet.rows.reduce import rows_of
+from callsheet.rows.row import Limits, Row
+from callsheet.rows.text import Blob
+
+
+class Sheet:
+    """The rows of one stream.
+
+    Args:
+        file: The stream, open and seekable; stays open while rows are read.
+        name: What to call it in errors.
+        blob: Reads blobs of the bundle.
+        registry: What is known of the agent; found by the session's agent when not given.
+        view: What is drawn.
+        limits: Bounds of a row.
+        provisional: The stream is still being written: its rows say so, and a call without a result may be
+        running. on_bad: Told of every line that is no legal record. on_bytes: Told how many bytes of the
+        file the first pass has read.
+
+    Attributes:
+        session: The head of the stream, if it has one.
+        pairing: Pairing of the whole stream.
+        hidden: After ``rows``: what was left out, in words, and how often.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        *,
+        name: str = "-",
+        blob: Blob | None = None,
+        registry: Registry | None = None,
+        view: View = View(),  # noqa: B008 (frozen)
+        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        provisional: bool = False,
+        on_bad: Callable[[RecordError], None] | None = None,
+        on_bytes: Callable[[int], None] | None = None,
+    ) -> None:
+        self._file = file
+        self.name = name
+        self.session: Session | None = None
+        self.pairing = Pairing()
+        self._context = Context(
+            pairing=self.pairing,
+            fetch=self._fetch,
+            blob=blob,
+            registry=registry,
+            limits=limits,
+            view=view,
+            open_turn=provisional,
+            provisional=provisional,
+        )
+        self._scan(on_bad, on_bytes)
+
+    def _scan(
+        self, on_bad: Callable[[RecordError], None] | None, on_bytes: Callable[[int], None] | None
+    ) -> None:
+        self._file.seek(0)
+        for entry in read_stream(self._file, self.name):
+            place = Place(entry.line.offset, len(entry.line.data))
+            if isinstance(entry, BadLine):
+                self.pairing.add_bad(place)
+                if on_bad is not None:
+                    on_bad(entry.error)
+                continue
+            self.pairing.add(entry.record, place)
+            if self.session is None and isinstance(entry.record, Session):
+                self.session = entry.record
+                self._context.take_session(entry.record)
+            if on_bytes is not None:
+                on_bytes(place.offset + place.size)
+
+    def _fetch(self, number: int) -> Record | Unknown:
+        place = self.pairing.place(number)
+        return read_at(self._file, place.offset, place.size)
+
+    @property
+    def hidden(self) -> Counter[str]:
+        """What ``rows`` left out so far."""
+        return self._context.hidden
+
+    def tally(self) -> Tally:
+        """Counts of the whole stream."""
+        return tally(self.pairing)
+
+    def rows(self) -> Iterator[Row]:
+        """The rows, in order; each is made when it is asked for."""
+        return rows_of(self._context)

@@ -1,0 +1,90 @@
+"""What the source did not record about a call: the words 'not recorded'.
+
+Owns the union of two kinds of knowledge: the registry's ``[[never]]`` table (members that this harness has
+no field for) and the capture states of the records at hand. A member that is there is never listed.
+
+Must never know: how it is worded.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import UNSET
+
+from callsheet.records import Record, ToolCall, ToolResult, type_name
+from callsheet.registry import Registry
+from callsheet.rows.row import Remark
+
+_HUMP = re.compile("[A-Z]")
+_SILENT = ("absent", "unavailable")
+
+
+def member_of(record: Any, path: str) -> Any:
+    """The value at a member path in wire names (``exec.exitCode``); None when absent."""
+    value = record
+    for name in path.split("."):
+        attribute = _HUMP.sub(lambda hump: "_" + hump.group().lower(), name)
+        value = value.get(name) if isinstance(value, dict) else getattr(value, attribute, None)
+        if value is None or value is UNSET:
+            return None
+    return value
+
+
+def not_recorded(
+    call: ToolCall | None, result: ToolResult | None, registry: Registry | None, *, is_command: bool
+) -> list[str]:
+    """Member paths that the source does not record for this call, in a fixed order.
+
+    Args:
+        call: The call, if known.
+        result: Its result, if any; of a call without one nothing is said about results.
+        registry: The harness's registry.
+        is_command: Whether members of ``exec`` mean anything here.
+    """
+    found: dict[str, None] = {}
+    for record in (call, result):
+        if record is None:
+            continue
+        for path, capture in (record.capture or {}).items():
+            if capture.state in _SILENT and capture.blob is None and member_of(record, path) is None:
+                found[path] = None
+        for entry in registry.never if registry else ():
+            applies = entry.record == type_name(record) and (
+                bool(call and call.name in entry.tools)
+                if entry.tools
+                else is_command or not entry.member.startswith("exec.")
+            )
+            if applies and member_of(record, entry.member) is None:
+                found[entry.member] = None
+    if result is not None and result.content is None and "content" not in (result.capture or {}):
+        found["content"] = None
+    return list(found)
+
+
+def redacted(*records: Record | None) -> list[str]:
+    """Member paths that were taken out on purpose."""
+    return [
+        path
+        for record in records
+        if record is not None
+        for path, capture in (record.capture or {}).items()
+        if capture.state == "redacted"
+    ]
+
+
+def remarks_for(record: Record | None, registry: Registry | None) -> list[Remark]:
+    """The registry's cautions about values that stand in a record."""
+    if record is None or registry is None:
+        return []
+    kind = type_name(record)
+    return [
+        Remark(member=entry.member, note=entry.note)
+        for entry in registry.caution
+        if entry.record == kind and _is(member_of(record, entry.member), entry.value)
+    ]
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    return value is not None and (wanted is None or (type(value) is type(wanted) and value == wanted))
