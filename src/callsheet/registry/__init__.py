@@ -69,7 +69,49 @@ class Rule(Struct, kw_only=True):
     decision: str | None = None
     decidedBy: str | None = None  # noqa: N815 (the file's own spelling)
     rule: str | None = None
+    synthetic: bool = False
     caution: str | None = None
+    note: str | None = None
+
+
+class LineRule(Struct, kw_only=True):
+    """What a native line becomes: first fitting row of its type, and every fitting row with ``also``."""
+
+    type: str
+    becomes: str
+    author: str | None = None
+    when: Conditions = {}
+    tag: str | None = None
+    also: bool = False
+    note: str | None = None
+
+
+class HookRule(Struct, kw_only=True):
+    """The status that a native hook line stands for."""
+
+    type: str
+    status: str
+    note: str | None = None
+
+
+class HookEvent(Struct, kw_only=True):
+    """A native event name, its ASR name, and whether its id is that of a call."""
+
+    native: str
+    event: str
+    call: bool = False
+    note: str | None = None
+
+
+class StateRule(Struct, kw_only=True):
+    """The state of a terminal or subagent that a value in a native source stands for."""
+
+    entity: str
+    source: str
+    then: str
+    pointer: str | None = None
+    tag: str | None = None
+    value: str | None = None
     note: str | None = None
 
 
@@ -80,8 +122,16 @@ class ContentRule(Struct, kw_only=True):
     tools: list[str] = []
     when: Conditions = {}
     evidence: str = ""
+    needs_reply: bool = False
     between: bool = False
     note: str | None = None
+
+    def names(self, tool: str | None) -> bool:
+        """Whether the rule speaks of this tool; ``*`` of all, ``mcp__*`` of all that begin so."""
+        return any(
+            one == "*" or (tool is not None and (one == tool or (one.endswith("*") and tool.startswith(one[:-1]))))
+            for one in self.tools
+        )
 
 
 class Never(Struct, kw_only=True):
@@ -101,6 +151,7 @@ class Fact(Struct, kw_only=True):
     member: str
     pointer: str = ""
     via: str = "same"
+    tools: list[str] = []
     note: str | None = None
 
 
@@ -114,7 +165,7 @@ class Caution(Struct, kw_only=True):
 
 
 class Registry(Struct, kw_only=True):
-    """One harness's file. Sections that only one harness needs are kept in ``extra`` by ``load``."""
+    """One harness's file. Sections that a harness does not need are empty."""
 
     harness: Harness
     tool: list[Tool] = []
@@ -124,10 +175,10 @@ class Registry(Struct, kw_only=True):
     decision: list[Rule] = []
     decider: list[Rule] = []
     content: list[ContentRule] = []
-    hook: list[dict[str, Any]] = []
-    hook_event: list[dict[str, Any]] = []
-    terminal_status: list[dict[str, Any]] = []
-    line: list[dict[str, Any]] = []
+    hook: list[HookRule] = []
+    hook_event: list[HookEvent] = []
+    terminal_status: list[StateRule] = []
+    line: list[LineRule] = []
     never: list[Never] = []
     fact: list[Fact] = []
     caution: list[Caution] = []

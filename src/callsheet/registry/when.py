@@ -23,7 +23,7 @@ MISSING: Any = _Missing()
 
 def follow(value: Any, pointer: str) -> Any:
     """The value at a JSON pointer (RFC 6901), or ``MISSING``."""
-    if pointer in ("", "/"):
+    if pointer in ("", "/", "."):
         return value
     for step in pointer.lstrip(".").lstrip("/").split("/"):
         name = step.replace("~1", "/").replace("~0", "~")

@@ -153,6 +153,21 @@ def _has_lone(value: Any) -> bool:
     return False
 
 
+_DIGITS = bytes(48 if 48 <= i < 58 else 101 if i in b"eE" else 43 if i in b"+-" else 32 for i in range(256))
+
+
+def fits(text: bytes) -> bool:
+    """The cheap half of ``lossless``: whether every number of a well-formed JSON text survives (ASR-032).
+
+    For texts that stand in a record as their own bytes, where repeated keys stay visible. The text must have been
+    checked by the fast lane (which refuses unpaired surrogates).
+    """
+    shape = text.translate(_DIGITS)
+    if b"0000000000000000" in shape or b"0e000" in shape or b"0e+000" in shape:
+        return lossless(text)
+    return True
+
+
 def has_lone_surrogate(text: str) -> bool:
     """Says whether a string holds a surrogate without its partner."""
     return _LONE.search(text) is not None
@@ -161,3 +176,23 @@ def has_lone_surrogate(text: str) -> bool:
 def without_lone_surrogates(text: str) -> str:
     """The string with U+FFFD in place of each unpaired surrogate; the exact text belongs in a blob."""
     return _LONE.sub("\ufffd", text)
+
+
+def encode_clean(value: Any) -> bytes:
+    """JSON of a decoded value with U+FFFD for each unpaired surrogate, so that every reader takes it."""
+    return _encode(_clean(value))
+
+
+def exact_text(value: Any) -> str:
+    """JSON text of a decoded value in ASCII, unpaired surrogates as the escapes they were."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_lone_surrogates(value)
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, dict):
+        return {without_lone_surrogates(key): _clean(item) for key, item in value.items()}
+    return value

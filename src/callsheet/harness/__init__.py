@@ -1,0 +1,12 @@
+"""The adapters, one package per agent. ``HARNESSES`` lists them; adding one is one line here.
+
+An adapter turns native facts into records with their evidence. It never pairs, never looks at another adapter.
+"""
+
+from __future__ import annotations
+
+from callsheet.harness._port import Stored
+from callsheet.harness.claude_code import CLAUDE_CODE
+
+HARNESSES: tuple[Stored, ...] = (CLAUDE_CODE,)
+"""Every adapter of stored files, in the order in which a file is offered to them."""

@@ -1,0 +1,12 @@
+"""Claude Code: stored session files, 1.0 to 2.1.332 (see notes.md beside this file).
+
+``layout`` says which files make a session, ``survey`` is the first pass over a file (what repeats, which ids are used
+twice, what a request carried), ``stored`` the second pass that writes records, ``calls``, ``results``, ``asides`` and
+``events`` turn single lines into records. ``registry/claude-code.toml`` holds the tables.
+"""
+
+from __future__ import annotations
+
+from callsheet.harness.claude_code.stored import CLAUDE_CODE
+
+__all__ = ["CLAUDE_CODE"]

@@ -1,0 +1,395 @@
+"""Companions of a result: questions, terminals, plans, subagents, file changes.
+
+Owns: the records that hang on a call besides its result. Each is written only from fields the tool recorded for it;
+their later states supersede the earlier ones.
+
+Must never know: how a result got its status.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw
+
+from callsheet.harness.claude_code.pen import Pen
+from callsheet.harness.claude_code.reread import input_at
+from callsheet.harness.claude_code.shapes import NativeBlock, NativeLine, text, value_of
+from callsheet.harness.claude_code.survey import Survey
+from callsheet.harness.claude_code.tooluse import WATCHES, ToolUse, changes, exit_code, proposed
+from callsheet.harness.claude_code.verdicts import Verdict
+from callsheet.records import (
+    Answer,
+    FileChange,
+    InputRequest,
+    Native,
+    Plan,
+    PlanEntry,
+    Question,
+    QuestionOption,
+    Ref,
+    SourceEntry,
+    Subagent,
+    Terminal,
+    ToolResult,
+)
+from callsheet.registry import Registry
+
+ASKS = "AskUserQuestion"
+
+
+class Asides:
+    """Writes the companions of one stream's calls and results."""
+
+    def __init__(self, pen: Pen, survey: Survey, registry: Registry) -> None:
+        self._pen = pen
+        self._survey = survey
+        self._states = {(row.entity, row.source, row.value): row.then for row in registry.terminal_status}
+        self._terminals: dict[str, Terminal] = {}
+        self._agents: dict[str, Subagent] = {}
+        self._tasks: dict[str, str] = {}
+        self._questions: dict[str, InputRequest] = {}
+
+    # -- calls --------------------------------------------------------------------------------------------------
+
+    def after_call(self, block: NativeBlock, call_id: str, index: int, sidechain: bool) -> None:
+        """What a call asks for besides its result: a question to the person."""
+        if sidechain and isinstance(block.name, str):
+            self._propose(block, call_id, index)
+        if block.name != ASKS:
+            return
+        asked = value_of(block.input)
+        questions = _questions(asked.get("questions") if isinstance(asked, dict) else None)
+        if not questions:
+            return
+        request = InputRequest(
+            request_id=call_id,
+            id_source="derived",
+            call_id=call_id,
+            mode="questions",
+            questions=questions,
+            native=self._pen.native("call", f"/message/content/{index}"),
+        )
+        self._pen.revise(f"ask {call_id}", request)
+        self._questions[call_id] = request
+
+    def _propose(self, block: NativeBlock, call_id: str, index: int) -> None:
+        """In an agent's file only the call tells of a change: it was requested, no more (harness seam 6)."""
+        made = proposed(self._pen, str(block.name), value_of(block.input))
+        if made is not None:
+            record = FileChange(scope="call", call_id=call_id, state="proposed", changes=[made])
+            record.native = self._pen.native("call", f"/message/content/{index}")
+            self._pen.write(record)
+
+    # -- results ------------------------------------------------------------------------------------------------
+
+    def after_result(
+        self, line: NativeLine, block: NativeBlock, result: ToolResult, use: ToolUse, verdict: Verdict
+    ) -> None:
+        """Whatever else the result records."""
+        name = self._tool(block)
+        if result.call_id is not None:
+            if name == ASKS or result.call_id in self._questions:
+                self._answer(result, use, verdict)
+            self._file_changes(result, use)
+        if use is not None:
+            self._start_terminal(result, use, name)
+            self._read_terminal(result, use)
+            self._stop_terminal(use, verdict)
+            self._agent(result, use)
+            self._plans(result, use)
+
+    def _tool(self, block: NativeBlock) -> str | None:
+        call = self._survey.call(block.tool_use_id) if isinstance(block.tool_use_id, str) else None
+        return call.name if call else None
+
+    def _answer(self, result: ToolResult, use: ToolUse, verdict: Verdict) -> None:
+        assert result.call_id is not None
+        asked = self._questions.pop(result.call_id, None)
+        questions = _questions(use.questions) or (asked.questions if asked else None)
+        if not questions:
+            return
+        answers = _answers(questions, use.answers)
+        status = {"denied": "declined", "cancelled": "cancelled"}.get(verdict.status)
+        if status is None and verdict.status == "completed" and isinstance(use.answers, dict):
+            status = "answered"
+        request = InputRequest(
+            request_id=result.call_id,
+            id_source="derived",
+            call_id=result.call_id,
+            mode="questions",
+            questions=questions,
+            status=status,
+            answers=answers or None,
+            native=self._pen.native("result"),
+        )
+        self._pen.revise(f"ask {result.call_id}", request)
+
+    def _file_changes(self, result: ToolResult, use: ToolUse) -> None:
+        made = changes(self._pen, use)
+        if not made:
+            return
+        record = FileChange(
+            scope="call",
+            call_id=result.call_id,
+            state="applied" if result.status == "completed" else "unknown",
+            changes=made,
+            native=self._pen.native("result"),
+        )
+        patch = made[0].patch
+        if patch is not None and isinstance(patch.value, Raw):
+            pointer = "/toolUseResult/structuredPatch"
+            if not self._pen.inline(record, "changes", patch.value, pointer):
+                made[0].patch = None
+        self._pen.write(record)
+
+    # -- terminals ----------------------------------------------------------------------------------------------
+
+    def _start_terminal(self, result: ToolResult, use: ToolUse, name: str | None) -> None:
+        terminal_id = text(use.backgroundTaskId)
+        kind = "shell"
+        if terminal_id is None and name == WATCHES:
+            terminal_id, kind = text(use.taskId), "monitor"
+        if terminal_id is None or terminal_id in self._terminals:
+            return
+        asked = self._input_of(result)
+        record = Terminal(
+            terminal_id=terminal_id,
+            kind=kind,
+            call_id=result.call_id,
+            command=text(asked.get("command")),
+            description=text(asked.get("description")),
+            status="running",
+            native=self._pen.native("result"),
+        )
+        self._terminal(record)
+
+    def _input_of(self, result: ToolResult) -> dict[str, Any]:
+        """The input of the result's call, read again where it stands."""
+        call_id = result.native_call_id or result.call_id
+        call = self._survey.call(call_id) if call_id and not self._survey.duplicates(call_id) else None
+        if call is None or call_id is None:
+            return {}
+        return input_at(self._pen.desk, self._pen.source, call.offset, call_id)
+
+    def _read_terminal(self, result: ToolResult, use: ToolUse) -> None:
+        """BashOutput and TaskOutput report a process that an earlier call started."""
+        seen = use.task if isinstance(use.task, dict) and "output" in use.task else None
+        terminal_id = text(seen.get("task_id")) if seen else text(use.shellId)
+        status = seen.get("status") if seen else use.status
+        if terminal_id is None or (seen and seen.get("task_type") == "local_agent"):
+            return
+        tool = "TaskOutput" if seen else "BashOutput"
+        before = self._terminals.get(terminal_id)
+        self._terminal(
+            Terminal(
+                terminal_id=terminal_id,
+                kind=before.kind if before else None,
+                call_id=before.call_id if before else None,
+                command=(before.command if before else None) or text(use.command),
+                description=(before.description if before else None)
+                or (text(seen.get("description")) if seen else None),
+                status=self._state("terminal", tool, status),
+                exit_code=exit_code(seen.get("exitCode") if seen else use.exitCode),
+                native=self._pen.native("result"),
+            )
+        )
+
+    def _stop_terminal(self, use: ToolUse, verdict: Verdict) -> None:
+        """TaskStop, KillShell and KillBash: the agent stopped a process."""
+        terminal_id = text(use.shell_id) or (text(use.task_id) if use.task_type is not None else None)
+        if terminal_id is None or verdict.status != "completed" or use.success is False:
+            return
+        if use.task_type == "local_agent":
+            self.agent_state(terminal_id, "cancelled")
+            return
+        self._end(terminal_id, "stopped", text(use.command), None)
+
+    def _terminal(self, record: Terminal) -> None:
+        self._terminals[record.terminal_id] = record
+        self._pen.revise(f"terminal {record.terminal_id}", record)
+
+    def _end(self, terminal_id: str, status: str, command: str | None, call_id: str | None) -> None:
+        before = self._terminals.get(terminal_id)
+        record = Terminal(
+            terminal_id=terminal_id,
+            kind=before.kind if before else None,
+            call_id=before.call_id if before else call_id,
+            command=(before.command if before else None) or command,
+            description=before.description if before else None,
+            exit_code=before.exit_code if before else None,
+            status=status,
+            native=self._pen.native("end"),
+        )
+        self._pen.capture(
+            record, "output", "unavailable", reason="its file lies outside the session's folder"
+        )
+        self._terminal(record)
+
+    def notified(self, tags: dict[str, str]) -> None:
+        """A task notification: the end of a terminal or of an agent (its tags are fields, decision 8)."""
+        task, status = tags.get("task-id"), tags.get("status")
+        if not task or not status:
+            return
+        if task in self._agents or self._survey_knows_agent(task):
+            self.agent_state(task, self._state("subagent", "notification", status))
+            return
+        if task in self._terminals or "output-file" in tags:
+            call_id = tags.get("tool-use-id")
+            known = call_id if call_id and self._survey.call(call_id) else None
+            self._end(task, self._state("terminal", "notification", status), None, known)
+
+    def _state(self, entity: str, source: str, value: Any) -> str:
+        """The state that a native word stands for, by the registry."""
+        return self._states.get((entity, source, value), "unknown") if isinstance(value, str) else "unknown"
+
+    # -- agents -------------------------------------------------------------------------------------------------
+
+    known_agents: frozenset[str] = frozenset()
+    """Ids of the session's agent files."""
+
+    def _survey_knows_agent(self, task: str) -> bool:
+        return task in self.known_agents
+
+    def _agent(self, result: ToolResult, use: ToolUse) -> None:
+        agent_id = text(use.agentId)
+        if agent_id is None or result.call_id is None:
+            return
+        status: str | None = self._state("subagent", "Agent", use.status)
+        if (
+            status == "unknown"
+            and use.status is None
+            and use.isAsync is None
+            and result.status == "completed"
+        ):
+            status = "completed"
+        self.agent(agent_id, result.call_id, text(use.agentType), status or "unknown", "result")
+
+    def agent(
+        self, agent_id: str, call_id: str | None, name: str | None, status: str | None, role: str
+    ) -> None:
+        """Writes an agent's first or next state."""
+        before = self._agents.get(agent_id)
+        record = Subagent(
+            agent_id=agent_id,
+            call_id=(before.call_id if before else None) or call_id,
+            stream=agent_id if agent_id in self.known_agents else None,
+            name=(before.name if before else None) or name,
+            status=status,
+            native=self._pen.native(role),
+        )
+        self._agents[agent_id] = record
+        self._pen.revise(f"agent {agent_id}", record)
+
+    def agent_state(self, agent_id: str, status: str) -> None:
+        """A later state of an agent."""
+        self.agent(agent_id, None, None, status, "end")
+
+    def wrote_agent(self, agent_id: str) -> bool:
+        """Whether this stream has a record of the agent."""
+        return agent_id in self._agents
+
+    def call_of(self, agent_id: str) -> str | None:
+        """The call that started an agent, as this stream's records say."""
+        return self._agents[agent_id].call_id
+
+    def file_only(
+        self, agent_id: str, call_id: str | None, name: str | None, meta: Ref | None, source: SourceEntry
+    ) -> None:
+        """Writes an agent that only its own files tell of."""
+        record = Subagent(agent_id=agent_id, call_id=call_id, name=name, status="unknown")
+        record.stream = agent_id if agent_id in self.known_agents else None
+        record.native = Native(refs=[meta or Ref(source=source.id, role="member")])
+        self._agents[agent_id] = record
+        self._pen.stream.write(record)
+
+    # -- plans --------------------------------------------------------------------------------------------------
+
+    def _plans(self, result: ToolResult, use: ToolUse) -> None:
+        if isinstance(use.newTodos, list):
+            self._plan("todos", result, _entries(use.newTodos, "content"))
+        elif isinstance(use.tasks, list):
+            self._plan("tasks", result, _entries(use.tasks, "subject"))
+        elif isinstance(use.task, dict) and text(use.task.get("subject")):
+            task_id = str(use.task.get("id"))
+            self._tasks[task_id] = use.task["subject"]
+            entry = PlanEntry(text=use.task["subject"], status=_plan_status(use.task.get("status")))
+            self._plan(f"task {task_id}", result, [entry])
+        elif isinstance(use.statusChange, dict) and isinstance(use.taskId, str) and use.success is not False:
+            subject = self._tasks.get(use.taskId)
+            if subject is not None:
+                entry = PlanEntry(text=subject, status=_plan_status(use.statusChange.get("to")))
+                self._plan(f"task {use.taskId}", result, [entry])
+        elif text(use.plan):
+            self._plan("plan", result, [PlanEntry(text=use.plan)])
+
+    def _plan(self, plan_id: str, result: ToolResult, entries: list[PlanEntry]) -> None:
+        record = Plan(
+            plan_id=plan_id,
+            id_source="derived",
+            call_id=result.call_id,
+            entries=entries,
+            native=self._pen.native("result"),
+        )
+        self._pen.revise(f"plan {plan_id}", record)
+
+
+def _entries(items: list[Any], label: str) -> list[PlanEntry]:
+    return [
+        PlanEntry(text=item[label], status=_plan_status(item.get("status")))
+        for item in items
+        if isinstance(item, dict) and isinstance(item.get(label), str)
+    ]
+
+
+def _plan_status(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _questions(value: Any) -> list[Question] | None:
+    """Questions with their position as id (decision 19); None when they are not what the format says."""
+    if not isinstance(value, list):
+        return None
+    found = []
+    for position, item in enumerate(value):
+        if not isinstance(item, dict) or not isinstance(item.get("question"), str):
+            return None
+        options = item.get("options")
+        found.append(
+            Question(
+                id=str(position),
+                header=text(item.get("header")),
+                text=item["question"],
+                options=_options(options) if isinstance(options, list) else None,
+                multi_select=item["multiSelect"] if isinstance(item.get("multiSelect"), bool) else None,
+            )
+        )
+    return found or None
+
+
+def _options(items: list[Any]) -> list[QuestionOption]:
+    return [
+        QuestionOption(label=item["label"], description=text(item.get("description")))
+        for item in items
+        if isinstance(item, dict) and isinstance(item.get("label"), str)
+    ]
+
+
+def _answers(questions: list[Question], answers: Any) -> list[Answer]:
+    """Answers by question text. A joined multi-select answer stays whole in ``text`` (decision 19)."""
+    if not isinstance(answers, dict):
+        return []
+    found = []
+    texts = [question.text for question in questions]
+    for question in questions:
+        value = answers.get(question.text)
+        if not isinstance(value, str) or texts.count(question.text) > 1:
+            continue
+        labels = {option.label for option in question.options or []}
+        chosen = value in labels and not (question.multi_select and ", " in value)
+        found.append(
+            Answer(
+                question_id=question.id, selected=[value] if chosen else None, text=None if chosen else value
+            )
+        )
+    return found

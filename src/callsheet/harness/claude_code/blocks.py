@@ -1,0 +1,64 @@
+"""Content blocks of messages and results as content parts (profile, 'Shared shapes').
+
+Owns the table from block types to parts. Base64 data becomes a blob; data that is no base64, and blocks of a type
+that has no part, stand as ``json`` parts with the whole block.
+
+Must never know: lines, results.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from callsheet.harness._port import Desk
+from callsheet.harness.claude_code.pen import raw_json
+from callsheet.records import Part
+
+_MEDIA = {"image": "image", "document": "file", "audio": "audio"}
+
+
+def part(block: Any, desk: Desk) -> Part:
+    """One decoded block as a content part."""
+    if isinstance(block, str):
+        return Part(type="text", text=block)
+    if isinstance(block, dict):
+        kind = block.get("type")
+        if kind == "text" and isinstance(block.get("text"), str):
+            return Part(type="text", text=block["text"])
+        if kind in _MEDIA:
+            made = _media(_MEDIA[kind], block, desk)
+            if made is not None:
+                return made
+        if kind == "resource_link" and isinstance(block.get("uri"), str):
+            name = block.get("name")
+            return Part(type="resource_link", uri=block["uri"], name=name if isinstance(name, str) else None)
+    return Part(type="json", value=raw_json(block))
+
+
+def _media(kind: str, block: dict[str, Any], desk: Desk) -> Part | None:
+    source = block.get("source")
+    if not isinstance(source, dict) or not isinstance(source.get("data"), str):
+        return None
+    media_type = source.get("media_type")
+    mime = media_type if isinstance(media_type, str) else None
+    if source.get("type") == "text":
+        data = source["data"].encode()
+    else:
+        try:
+            data = base64.b64decode(source["data"], validate=True)
+        except (binascii.Error, ValueError):
+            return None
+    return Part(type=kind, mime_type=mime, blob=desk.blob(data, mime))
+
+
+def parts(content: Any, desk: Desk) -> list[Part]:
+    """Parts of a decoded ``content``: a text, a list of blocks, or nothing at all."""
+    if content is None or content == "":
+        return []
+    if isinstance(content, str):
+        return [Part(type="text", text=content)]
+    if isinstance(content, list):
+        return [part(block, desk) for block in content]
+    return [part(content, desk)]

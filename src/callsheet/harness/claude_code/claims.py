@@ -1,0 +1,201 @@
+"""Ties each sent tool_result block to the stored result it is, or to none.
+
+Owns: the stored results of a file by call id, the texts with records of their own, and the sent blocks that are not
+explained yet. A sent block belongs to the stored result with its call id whose text it holds. Where several results
+have one id, text alone decides between them; equal texts leave it open, and then none is claimed. Never by order, nor
+by ``sourceToolAssistantUUID``: real requests pair one call with another call's result (capture ``duplicate_ids``).
+Only a result that stands after a request and is stamped later is known not to be in it.
+
+Interactive sessions store a reminder after the request that carried it, so a block that the records so far do not
+explain waits with its content, in a bounded store (``BUDGET``), for what comes; at the end it is taken as it is.
+
+Must never know: lines and hashes; records, pairing. Rules: ASR-259, decisions 2, 3 and 7.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from callsheet.harness.claude_code.deliveries import Deliveries, Place, Proof, Request, Result
+from callsheet.harness.claude_code.own_text import BLANKS, OwnTexts
+from callsheet.harness.claude_code.sent_block import DIFFERENT, EXACT, Fit, fit, without_own_end
+
+BUDGET: Final = 8 << 20
+"""Bytes of sent blocks that wait for an explanation; the oldest are given up first."""
+CROWD: Final = 64
+"""Results with one call id that are told apart; where there are more, nothing new is claimed for that id."""
+DOUBTS: Final = 10_000
+_RECENT = 8  # waiting blocks that a new text is held against; the others are looked at again at the end
+
+
+class Doubt(NamedTuple):
+    """Evidence that decides nothing: a diagnostic about a line."""
+
+    code: str
+    line: int
+    message: str
+
+
+class Sent(Struct, gc=False):
+    """A tool_result block of a blob.
+
+    Attributes:
+        call_id: Its ``tool_use_id``.
+        blob: The line of the blob.
+        block: Its index there.
+        size: About how many bytes it has.
+        content: What was sent, while the block waits.
+        fits: How it fits the results with this id, in the order in which they are stored.
+        request: The request that is known to carry it.
+    """
+
+    call_id: str
+    blob: Place
+    block: int
+    size: int
+    content: Any = None
+    fits: tuple[Fit, ...] = ()
+    request: Request | None = None
+
+
+class Claims:
+    """Results, sent blocks, and who has whom.
+
+    Attributes:
+        own: Texts that stand in records of their own.
+        doubts: Evidence that decided nothing.
+        results: Every stored result in file order.
+    """
+
+    def __init__(self) -> None:
+        self.own = OwnTexts()
+        self.doubts: list[Doubt] = []
+        self.results: list[Result] = []
+        self._by_id: dict[str, tuple[Result, ...]] = {}
+        self._crowded: set[str] = set()
+        self._waiting: dict[int, Sent] = {}  # in order of arrival, by an arbitrary key
+        self._waiting_size = 0
+
+    def doubt(self, code: str, line: int, message: str) -> None:
+        """Notes a diagnostic; very many of them are not worth keeping."""
+        if len(self.doubts) < DOUBTS:
+            self.doubts.append(Doubt(code, line, message))
+
+    def store(self, result: Result) -> None:
+        """Takes a stored result in, and takes a claim back that it puts in doubt."""
+        self.results.append(result)
+        known = self._by_id.get(result.call_id, ())
+        for other in known:
+            proof = other.proof
+            if proof is None:
+                continue
+            if result.is_same(other):
+                result.proof = proof
+            elif result.may_be_in(proof.request) and (
+                proof.fit.rank < EXACT or result.content.has_text_of(other.content)
+            ):
+                other.proof = None
+                self._undecided(result.call_id, proof.request, [other, result])
+        if len(known) < CROWD:
+            self._by_id[result.call_id] = (*known, result)
+        else:
+            self._crowded.add(result.call_id)
+
+    def rendered(self, text: str) -> None:
+        """Takes in what an attachment rendered, and looks whether it explains a block that waits."""
+        self.own.add(text, rendered=True)
+        for key in list(islice(reversed(self._waiting), _RECENT)):
+            sent = self._waiting[key]
+            if _may_hold(sent.content, text):
+                self._look(sent)
+                if any(found.rank == EXACT for found in sent.fits):
+                    self._done(key)
+
+    def sent(self, sent: Sent) -> None:
+        """Takes a block of a blob in, with its content."""
+        self._look(sent)
+        if any(found.rank == EXACT for found in sent.fits):
+            sent.content = None
+            return
+        self._waiting[id(sent)] = sent
+        self._waiting_size += sent.size
+        if self._waiting_size > BUDGET:
+            for key in list(self._waiting)[:-1]:
+                self._done(key)
+                if self._waiting_size <= BUDGET // 2:
+                    break
+
+    def prove(self, sent: Sent, request: Request) -> None:
+        """A request carries this block."""
+        sent.request = sent.request or request
+        if sent.content is None:
+            self._settle(sent, sent.request)
+
+    def prove_stored(self, result: Result, request: Request) -> None:
+        """A request carries a block that is equal to this stored one."""
+        proof = Proof(request, None, 0, Fit(EXACT, False, None))
+        known = self._by_id.get(result.call_id, ())
+        fits = [(one, proof) for one in known if one.content == result.content and one.may_be_in(request)]
+        self._claim(result.call_id, request, fits)
+
+    def close(self) -> Deliveries:
+        """Takes what still waits as it is."""
+        for key in list(self._waiting):
+            self._look(self._waiting[key])
+            self._done(key)
+        return Deliveries(self.results)
+
+    def _look(self, sent: Sent) -> None:
+        left = Fit(DIFFERENT, True, without_own_end(sent.content, self.own))
+        known = self._by_id.get(sent.call_id, ())
+        sent.fits = tuple([fit(one.content, sent.content, self.own) or left for one in known])
+
+    def _done(self, key: int) -> None:
+        """A block waits no longer."""
+        sent = self._waiting.pop(key)
+        self._waiting_size -= sent.size
+        sent.content = None
+        if sent.request is not None:
+            self._settle(sent, sent.request)
+
+    def _settle(self, sent: Sent, request: Request) -> None:
+        known = self._by_id.get(sent.call_id, ())
+        fits = [pair for pair in zip(known, sent.fits, strict=False) if pair[0].may_be_in(request)]
+        best = max((found.rank for _, found in fits), default=DIFFERENT)
+        fits = [(one, found) for one, found in fits if found.rank == best]
+        for late in known[len(sent.fits) :]:  # stored since the look: it can still be the same text
+            if fits and late.may_be_in(request) and late.content.has_text_of(fits[0][0].content):
+                fits.append((late, fits[0][1]))
+        proofs = [(one, Proof(request, sent.blob, sent.block, found)) for one, found in fits]
+        self._claim(sent.call_id, request, proofs)
+
+    def _claim(self, call_id: str, request: Request, fits: list[tuple[Result, Proof]]) -> None:
+        """Gives the proof to the one result that fits; to none when several do."""
+        if call_id in self._crowded or not all(
+            one is fits[0][0] or one.is_same(fits[0][0]) for one, _ in fits
+        ):
+            if not any(one.proof for one, _ in fits):
+                self._undecided(call_id, request, [one for one, _ in fits])
+            return
+        for one, proof in fits:
+            if one.proof is None or proof.goes_before(one.proof):
+                one.proof = proof
+
+    def _undecided(self, call_id: str, request: Request, results: list[Result]) -> None:
+        lines = ", ".join(str(one.line) for one in results[:8])
+        self.doubt(
+            "ambiguous_delivery",
+            request.place.line,
+            f"sent result of call {call_id[:80]!a}: nothing tells which stored one it is (lines {lines})",
+        )
+
+
+def _may_hold(content: Any, text: str) -> bool:
+    """Whether a sent content can end with this text: a quick look at its last part only."""
+    if isinstance(content, list):
+        content = content[-1].get("text") if content and isinstance(content[-1], dict) else None
+    text = text.strip(BLANKS)
+    return isinstance(content, str) and content.rfind(text, max(0, len(content) - 65536)) >= 0

@@ -1,0 +1,363 @@
+"""Which stored tool results a recorded request carried to the model, and with which text (ASR-259, decision 7).
+
+Owns: a fold over one session or agent file, which since 2.1.300 records its own requests. An ``api-request``
+lists the messages it adds to those of its ``base`` as hashes in ``tail``. Each hash is that of an
+``api-request-blob``, or of stored user records joined (every prefix of a run of them). A message that a request keeps
+from its base was in the tail of an earlier one, so the tails of all requests name every message sent, whichever
+thread sent it: nothing is rebuilt, and a cycle of bases or a huge ``keep`` costs nothing. A request that contradicts
+itself or its base proves nothing. Which stored result a sent block is, ``claims`` decides.
+
+Memory: no text is kept; some hundred bytes a result until ``close``, then what ``deliveries`` packs. What comes in
+an unusual order is held in bounded tables, the oldest given up first.
+
+Must never know: files, records, pairing, what a result means.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from callsheet.harness.claude_code.claims import Claims, Doubt, Sent
+from callsheet.harness.claude_code.deliveries import Deliveries, Delivery, Place, Request, Result
+from callsheet.harness.claude_code.sent_block import UNWRITABLE, canonical, stored_content, uncached
+from callsheet.registry.versions import version_key
+from callsheet.wire.lossless import NotJson, decode
+
+RECORDS_NONE: Final = (2, 1, 260)
+"""The newest version known to record no requests; lines of later ones are worth their hashing."""
+LIMIT: Final = 16_384
+"""Entries of each table of things whose other half has not come yet."""
+_ABSENT = Raw()
+_FAILS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_HASH = re.compile(r"[0-9a-f]{64}")
+_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+_CONTRADICTS = -1
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class _Line(Struct, gc=False):
+    type: Any = None
+    subtype: Any = None
+    version: Any = None
+    timestamp: Any = None
+    message: Raw = _ABSENT
+    rendered: Any = None
+    id: Any = None
+    base: Any = None
+    keep: Any = None
+    tail: Any = None
+    hash: Any = None
+
+
+class _Message(Struct, gc=False):
+    id: Any = None
+    content: Any = None
+
+
+class _MessageId(Struct, gc=False):
+    id: Any = None
+
+
+_line = msgspec.json.Decoder(_Line)
+_message = msgspec.json.Decoder(_Message)
+_message_id = msgspec.json.Decoder(_MessageId)
+
+
+class _Run:
+    """The hash of user records in a row, as if joined to one message; ``first`` is its first result."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self._hash: Any = None
+
+    def add(self, blocks: bytes) -> None:
+        if self._hash is None:
+            self._hash = hashlib.sha256(b'{"content":[' + blocks)
+        else:
+            self._hash.update(b"," + blocks)
+
+    def key(self) -> int:
+        joined = self._hash.copy()
+        joined.update(b'],"role":"user"}')
+        return int.from_bytes(joined.digest()[:8], "big")
+
+
+class RequestEvidence:
+    """The fold. Feed lines in file order, close, then ask.
+
+    Lines of type user, assistant, attachment, system and ``api-request*`` matter; others may be fed or left out.
+
+    Hashing is the cost here, and files of versions that record no requests are not worth it: until a line of a newer
+    version or a request record comes by, results are passed over. ``incomplete`` tells that this was wrong (an old
+    session that a newer version resumed): then a fold with ``eager=True`` must be fed from the start.
+
+    Attributes:
+        present: The file has an ``api-request`` record.
+    """
+
+    def __init__(self, *, eager: bool = False) -> None:
+        self.present = False
+        self._eager = eager
+        self._skipped = False
+        self._version: Any = None
+        self._claims = Claims()
+        self._message_id: str | None = None
+        self._runs = [_Run(0)]
+        self._joined: dict[
+            int, tuple[int, int]
+        ] = {}  # key of a run: its first result, and the one after its last
+        self._blobs: dict[int, list[Sent]] = {}
+        self._unmet: dict[int, Request] = {}  # tail keys that nothing answers to yet
+        self._counts: dict[str, int | None] = {}  # messages of each request, where known
+        self._unbased: dict[str, list[tuple[str, Request, list[int]]]] = {}  # by a base that is not there
+        self._deliveries: Deliveries | None = None
+
+    @property
+    def doubts(self) -> list[Doubt]:
+        """Evidence that decided nothing."""
+        return self._claims.doubts
+
+    @property
+    def incomplete(self) -> bool:
+        """Requests are recorded, and records before them were passed over."""
+        return self.present and self._skipped
+
+    def feed(self, number: int, offset: int, data: bytes) -> None:
+        """Takes one native record in.
+
+        Args:
+            number: 1-based line.
+            offset: Byte offset of the record in the file; it grows from call to call.
+            data: The record. A bad one is passed over.
+        """
+        line = _read(data)
+        if line is None or not isinstance(line.type, str):
+            return
+        match line.type:
+            case "user":
+                if self._wanted(line):
+                    self._take_user(number, offset, line, b'"cache_control"' in data)
+            case "attachment":
+                if self._wanted(line):
+                    self._take_attachment(line)
+            case "assistant":
+                self._take_assistant(line)
+            case "system":
+                if line.subtype == "compact_boundary":
+                    self._break_run(None)
+            case "api-request-blob":
+                self._eager = True
+                self._take_blob(Place(number, offset, len(data)), line)
+            case "api-request":
+                self._eager = self.present = True
+                self._take_request(Place(number, offset, len(data)), line)
+            case _:
+                pass
+
+    def close(self) -> None:
+        """Ends the file and lets go of everything but the deliveries."""
+        for waiting in self._unbased.values():
+            for _, request, keys in waiting:
+                self._prove(request, keys)
+        self._deliveries = self._claims.close()
+        doubts = self.doubts
+        self._claims = Claims()
+        self._claims.doubts = doubts
+        self._joined.clear()
+        self._blobs.clear()
+        self._unmet.clear()
+        self._counts.clear()
+        self._unbased.clear()
+
+    def delivery(self, offset: int, block: int) -> Delivery | None:
+        """The proof for one stored result, None when no recorded request carries it.
+
+        Args:
+            offset: Byte offset of its record, as fed.
+            block: Index of the tool_result block in ``message.content``.
+        """
+        if self._deliveries is None:
+            raise ValueError("close the evidence before asking")
+        return self._deliveries.find(offset, block)
+
+    def _wanted(self, line: _Line) -> bool:
+        if not self._eager and line.version != self._version:
+            self._version = line.version
+            key = version_key(line.version) if isinstance(line.version, str) else None
+            self._eager = key is not None and key > RECORDS_NONE
+        self._skipped |= not self._eager
+        return self._eager
+
+    # Stored records.
+
+    def _take_user(self, number: int, offset: int, line: _Line, cached: bool) -> None:
+        content = _member(line.message, "content", _message)
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        if not isinstance(blocks, list):
+            self._break_run(self._message_id)
+            return
+        stamp = _stamp(line.timestamp)
+        for index, block in enumerate(blocks):
+            if not isinstance(block, dict):
+                continue
+            call_id, text = block.get("tool_use_id"), block.get("text")
+            if block.get("type") == "tool_result" and isinstance(call_id, str):
+                facts = stored_content(block.get("content"))
+                self._claims.store(Result(call_id, number, offset, index, stamp, facts))
+            elif block.get("type") == "text" and isinstance(text, str):
+                self._claims.own.add(text, rendered=False)
+        try:
+            joined = canonical(uncached(blocks) if cached else blocks)[1:-1]
+        except UNWRITABLE:
+            self._break_run(self._message_id)
+            return
+        count = len(self._claims.results)
+        for run in self._runs if joined else ():
+            run.add(joined)
+            if run.first < count:
+                key = run.key()
+                self._joined.setdefault(key, (run.first, count))
+                self._answer(key)
+
+    def _take_assistant(self, line: _Line) -> None:
+        message_id = _member(line.message, "id", _message_id)
+        self._break_run(message_id if isinstance(message_id, str) else None)
+
+    def _break_run(self, message_id: str | None) -> None:
+        """A run ends at an assistant record; results between the blocks of one message may still join."""
+        started = _Run(len(self._claims.results))
+        same = message_id is not None and message_id == self._message_id
+        self._runs = [self._runs[0], started] if same else [started]
+        self._message_id = message_id
+
+    def _take_attachment(self, line: _Line) -> None:
+        for item in line.rendered if isinstance(line.rendered, list) else ():
+            content = item.get("content") if isinstance(item, dict) else None
+            for part in content if isinstance(content, list) else (content,):
+                text = part.get("text") if isinstance(part, dict) else part
+                if isinstance(text, str):
+                    self._claims.rendered(text)
+
+    # Request records.
+
+    def _take_blob(self, place: Place, line: _Line) -> None:
+        key = _key(line.hash)
+        content = _member(line.message, "content", _message)
+        if key is None or not isinstance(content, list):
+            return
+        found = []
+        for index, block in enumerate(content):
+            if isinstance(block, dict) and block.get("type") == "tool_result":
+                call_id, sent = block.get("tool_use_id"), block.get("content")
+                if isinstance(call_id, str):
+                    size = place.size // len(content)
+                    found.append(Sent(call_id, place, index, size, "" if sent is None else sent))
+        for one in found:
+            self._claims.sent(one)
+        if found:
+            self._blobs[key] = found
+            self._answer(key)
+
+    def _take_request(self, place: Place, line: _Line) -> None:
+        name, base, keep = line.id, line.base, line.keep
+        tail = [_key(item) for item in line.tail] if isinstance(line.tail, list) else [None]
+        keys = [key for key in tail if key is not None]
+        if (
+            len(keys) < len(tail)
+            or not isinstance(name, str)
+            or not (base is None or isinstance(base, str))
+            or not (type(keep) is int and keep >= 0)
+        ):
+            self._claims.doubt(
+                "request_unreadable", place.line, "request record with a member of a wrong type"
+            )
+            return
+        early = self._unbased.pop(name, [])
+        for other, request, _ in early:
+            self._claims.doubt(
+                "request_contradicts", request.place.line, "request whose base stands after it"
+            )
+            _put(self._counts, other, _CONTRADICTS)
+        known = 0 if base is None else self._counts.get(base)
+        if base == name or (early and base is not None) or (known is not None and keep > known):
+            self._claims.doubt("request_contradicts", place.line, "request that can't be built on its base")
+            _put(self._counts, name, _CONTRADICTS)
+            return
+        request = Request(place, _stamp(line.timestamp))
+        if base is None or base in self._counts:
+            self._prove(request, keys)
+        else:
+            _put(self._unbased, base, [*self._unbased.get(base, []), (name, request, keys)])
+        _put(self._counts, name, None if known is None else keep + len(keys))
+
+    def _answer(self, key: int) -> None:
+        """A message came whose request was there before it."""
+        request = self._unmet.pop(key, None)
+        if request is not None:
+            self._prove(request, [key])
+
+    def _prove(self, request: Request, keys: list[int]) -> None:
+        for key in keys:
+            run = self._joined.pop(key, None)
+            sent = self._blobs.pop(key, None)
+            if sent is not None:
+                for one in sent:
+                    self._claims.prove(one, request)
+            elif run is not None:
+                for result in self._claims.results[slice(*run)]:
+                    self._claims.prove_stored(result, request)
+            else:
+                _put(self._unmet, key, request)
+
+
+def _put(table: dict[_K, _V], key: _K, value: _V) -> None:
+    """Sets an entry of a bounded table; when it is full, the older half goes."""
+    table[key] = value
+    if len(table) > LIMIT:
+        for old in list(table)[: LIMIT // 2]:
+            del table[old]
+
+
+def _read(data: bytes) -> _Line | None:
+    try:
+        return _line.decode(data)
+    except _FAILS:
+        pass  # the slow lane below reads what a fast one refuses
+    try:
+        value = decode(data)
+    except NotJson:
+        return None
+    if not isinstance(value, dict):
+        return None
+    return _Line(**{name: value[name] for name in _Line.__struct_fields__ if name in value})
+
+
+def _member(message: Any, name: str, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """A member of a message, which stands as text or (read in the slow lane) as a value."""
+    if isinstance(message, Raw):
+        try:
+            return getattr(decoder.decode(message), name)
+        except _FAILS:
+            pass  # the slow lane below reads what a fast one refuses
+        try:
+            message = decode(bytes(message))
+        except NotJson:
+            return None
+    return message.get(name) if isinstance(message, dict) else None
+
+
+def _key(value: Any) -> int | None:
+    """The first 64 bits of a native hash."""
+    return int(value[:16], 16) if isinstance(value, str) and _HASH.fullmatch(value) else None
+
+
+def _stamp(value: Any) -> str | None:
+    """A native time in the one form that sorts as text, None for any other."""
+    return value if isinstance(value, str) and _STAMP.fullmatch(value) else None

@@ -1,0 +1,259 @@
+"""tool_result records from ``tool_result`` blocks (ASR-257 to 267, 276 to 279).
+
+Owns: which call a result answers (decision 3), its status and compact permission by the registry's tables (decisions
+4 to 6), what reached the model (decision 7), process details, and the error as recorded.
+
+Must never know: other results. Text is never read as an outcome.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from callsheet.harness._port import INLINE_MOST
+from callsheet.harness.claude_code import blocks
+from callsheet.harness.claude_code.attached import Attached
+from callsheet.harness.claude_code.pen import Pen
+from callsheet.harness.claude_code.deliveries import Delivery
+from callsheet.harness.claude_code.sent_block import cut
+from callsheet.harness.claude_code.shapes import (
+    NativeBlock,
+    NativeLine,
+    mark,
+    message_decoder,
+    parts_of,
+    text,
+    value_of,
+)
+from callsheet.harness.claude_code.survey import CallPlace, Survey
+from callsheet.harness.claude_code.tooluse import ToolUse, duration_ms, exec_of, tool_use
+from callsheet.harness.claude_code.verdicts import Verdict, Verdicts
+from callsheet.records import Error, Exec, ToolResult
+from callsheet.registry import ContentRule, Registry
+from callsheet.registry.versions import in_ranges
+from callsheet.registry.when import MISSING, follow, json_type, matches
+from callsheet.wire import lossless
+
+NO_REQUEST = "no recorded request carries it"
+NO_CAPTURE = "this file records no requests, and no capture shows what this version sent"
+NO_REPLY = "no reply of the model follows, so nothing shows that it was sent"
+SEVERAL = "its call id stands on several calls"
+UNREADABLE = "the request's copy could not be read"
+
+
+class Results:
+    """Turns the result blocks of one file into records."""
+
+    def __init__(self, pen: Pen, survey: Survey, registry: Registry, attached: Attached) -> None:
+        self._pen = pen
+        self._survey = survey
+        self._attached = attached
+        self._rules = registry.content
+        self._verdicts = Verdicts(registry)
+        self._proven: dict[tuple[Any, ...], ContentRule | None] = {}
+
+    def result(
+        self, line: NativeLine, block: NativeBlock, index: int, alone: bool
+    ) -> tuple[ToolResult, ToolUse, Verdict]:
+        """Writes the result of one block.
+
+        Args:
+            line: The native line.
+            block: The block.
+            index: Its index in ``message.content``.
+            alone: Whether it is the line's only result; ``toolUseResult`` speaks of it only then.
+
+        Returns:
+            The record, what the tool reported of itself, and the verdict, for the records that hang on them.
+        """
+        pen = self._pen
+        pointer = f"/message/content/{index}"
+        raw = line.toolUseResult if alone else Raw()
+        use = tool_use(raw)
+        call = self._survey.call(block.tool_use_id) if isinstance(block.tool_use_id, str) else None
+        verdict = self._verdicts.of(line, block, raw, use)
+        record = ToolResult(
+            linkage="none",
+            status=verdict.status,
+            permission=verdict.permission,
+            duration_ms=duration_ms(use),
+            native=pen.native("result", pointer),
+        )
+        self._link(record, line, block)
+        self._say_content(record, line, block, index, raw, call)
+        self._say_exec(record, use, call.name if call else None)
+        if verdict.status != "completed" and mark(raw) == b'"':
+            message = value_of(raw)
+            if isinstance(message, str) and len(message) <= INLINE_MOST:
+                record.error = Error(message=message)
+        assert record.native is not None
+        if verdict.synthetic:
+            record.native.synthetic = True
+        if text(line.userFeedback):
+            record.native.extra = Raw(msgspec.json.encode({"userFeedback": line.userFeedback}))
+        for code, message in verdict.doubts:
+            pen.desk.diagnose(code, message, pen.source, pen.unit.line.number)
+        pen.write(record)
+        return record, use, verdict
+
+    # -- which call ---------------------------------------------------------------------------------------------
+
+    def _link(self, record: ToolResult, line: NativeLine, block: NativeBlock) -> None:
+        call_id = block.tool_use_id
+        if not isinstance(call_id, str):
+            return
+        if not self._survey.duplicates(call_id):
+            record.call_id, record.linkage = call_id, "exact"
+            return
+        record.native_call_id = call_id
+        derived = self._survey.derived_id(call_id, text(line.sourceToolAssistantUUID))
+        if derived is None:
+            record.linkage = "ambiguous"
+        else:
+            record.call_id, record.linkage = derived, "derived"
+
+    # -- what reached the model ---------------------------------------------------------------------------------
+
+    def _say_content(
+        self,
+        record: ToolResult,
+        line: NativeLine,
+        block: NativeBlock,
+        index: int,
+        raw: Raw,
+        call: CallPlace | None,
+    ) -> None:
+        pen = self._pen
+        unit = pen.unit
+        delivered: Delivery | None = None
+        reason: str | None = None
+        content: Any = None
+        if self._survey.evidence.present:
+            delivered = self._survey.evidence.delivery(unit.line.offset + unit.start, index)
+            if delivered is None:
+                reason = NO_REQUEST
+            else:
+                content, reason = self._sent(record, block, delivered)
+        else:
+            content = value_of(block.content)
+            reason = self._unshown(line, block, content, call)
+        pointer = f"/message/content/{index}"
+        if reason is None:
+            record.content = blocks.parts(content, pen.desk)
+            if delivered is None or delivered.source == "stored":
+                self._say_exact_text(record, f"{pointer}/content")
+            persisted = self._attached.persisted(raw)
+            if persisted is not None:
+                pen.capture(
+                    record,
+                    "content",
+                    "truncated",
+                    reason=persisted.reason,
+                    size=persisted.size,
+                    blob=persisted.blob,
+                )
+            if raw and pen.inline(record, "raw", raw, "/toolUseResult"):
+                record.raw = raw
+            return
+        pen.capture(record, "content", "absent", reason=reason)
+        self._keep_both(record, line, index, raw)
+
+    def _sent(self, record: ToolResult, block: NativeBlock, delivered: Delivery) -> tuple[Any, str | None]:
+        """The content as the request carries it, and the refs that prove it."""
+        pen = self._pen
+        assert record.native is not None
+        content: Any = None
+        if delivered.blob is not None:
+            data = pen.desk.read(pen.source, delivered.blob.offset, delivered.blob.size)
+            role = "sent" if delivered.source == "blob" else "proof"
+            record.native.refs.append(pen.place(*delivered.blob, role=role, pointer=delivered.pointer))
+            if delivered.source == "blob":
+                try:
+                    content = follow(lossless.decode(data), f"{delivered.pointer}/content")
+                except lossless.NotJson:
+                    return None, UNREADABLE
+        if delivered.source == "stored":
+            content = value_of(block.content)
+        record.native.refs.append(pen.place(*delivered.request, role="request", pointer=None))
+        return cut("" if content is None else content, delivered.keep), None
+
+    def _unshown(
+        self, line: NativeLine, block: NativeBlock, content: Any, call: CallPlace | None
+    ) -> str | None:
+        """Why a stored block is no evidence of what was sent, or None where it is (decision 7b)."""
+        call_id = block.tool_use_id
+        if isinstance(call_id, str) and self._survey.duplicates(call_id):
+            return SEVERAL
+        version = text(line.version)
+        first = content[0] if isinstance(content, list) and content else None
+        lead = first.get("type") if isinstance(first, dict) else None
+        key = (version, call.name if call else None, block.is_error, json_type(content), lead)
+        rule = self._proven.get(key, MISSING)
+        if rule is MISSING:
+            part = {"content": content} | ({} if block.is_error is None else {"is_error": block.is_error})
+            rule = next((rule for rule in self._rules if _covers(rule, key[0], key[1], part)), None)
+            if (
+                len(self._proven) < 10_000
+                and isinstance(block.is_error, bool | None)
+                and isinstance(lead, str | None)
+            ):
+                self._proven[key] = rule
+        if rule is None:
+            return NO_CAPTURE
+        if rule.needs_reply and not self._survey.reply_follows(self._pen.unit.line.number, call):
+            return NO_REPLY
+        return None
+
+    def _say_exact_text(self, record: ToolResult, pointer: str) -> None:
+        """Keeps text with unpaired surrogates exactly, beside the readable form (ASR-035)."""
+        exact = self._pen.exact(pointer)
+        if exact is not None and not lossless.lossless(exact.encode()):
+            blob = self._pen.desk.blob(exact.encode(), "application/json")
+            self._pen.capture(record, "content", "external", blob=blob)
+
+    def _keep_both(self, record: ToolResult, line: NativeLine, index: int, raw: Raw) -> None:
+        """Without content, ``raw`` keeps the stored block and the tool's own report (decision 7)."""
+        pen = self._pen
+        block = self._block_text(line, index)
+        members = [b'"block":' + block]
+        if raw:
+            members.insert(0, b'"toolUseResult":' + bytes(raw))
+        both = Raw(b"{" + b",".join(members) + b"}")
+        if pen.unit.exact is None:
+            if pen.inline(record, "raw", both, ""):
+                record.raw = both
+            return
+        exact = {"block": follow(pen.unit.exact, f"/message/content/{index}")}
+        if raw:
+            exact["toolUseResult"] = follow(pen.unit.exact, "/toolUseResult")
+        blob = pen.desk.blob(lossless.exact_text(exact).encode(), "application/json")
+        pen.capture(record, "raw", "external", blob=blob)
+
+    def _block_text(self, line: NativeLine, index: int) -> bytes:
+        return bytes(parts_of(message_decoder.decode(line.message).content)[index])
+
+    # -- process details ----------------------------------------------------------------------------------------
+
+    def _say_exec(self, record: ToolResult, use: ToolUse, tool: str | None) -> None:
+        made = exec_of(use, tool)
+        if made is None:
+            return
+        record.exec = made
+        for member in ("stdout", "stderr", "output"):
+            stream = getattr(made, member)
+            if stream is not None and len(stream) > INLINE_MOST // 4:
+                data = stream.encode()
+                if len(data) > INLINE_MOST:
+                    setattr(made, member, None)
+                    self._pen.capture(
+                        record, f"exec.{member}", "external", blob=self._pen.desk.blob(data, "text/plain")
+                    )
+        if made == Exec():
+            record.exec = None
+
+
+def _covers(rule: ContentRule, version: str | None, tool: str | None, part: dict[str, Any]) -> bool:
+    return rule.names(tool) and in_ranges(rule.versions, version) and matches(rule.when, {}, part)

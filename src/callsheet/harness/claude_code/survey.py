@@ -1,0 +1,448 @@
+"""The first pass over a session file: what can only be known when the whole file was seen (design, law 2).
+
+Owns, for one file: which native records repeat earlier ones (decision 2), which call ids stand on several calls and
+which of these the file tells apart (decision 3), where each call stands, the dictionary of MCP servers (decision 9),
+which requests carried which results (decision 7), what a fork inherited (decision 13), and the facts for the session
+record. Memory: small integers per call and record, nothing of their size.
+
+A file without repeats and duplicates costs one pass. Where a record id or call id is met again, a second look over
+the file settles whether it is a repeat or another call.
+
+Must never know: records, what becomes of a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from callsheet.harness.claude_code.requests import RequestEvidence
+from callsheet.harness.claude_code.shapes import ABSENT, block_decoder, mark, message_decoder, parts_of, text
+from callsheet.harness.claude_code.units import Hole, Unit, native_units
+from callsheet.wire.blobs import digest
+from callsheet.wire.lines import Line
+from callsheet.wire.lossless import NotJson, decode, exact_text
+
+Lines = Callable[[], Iterator[Line]]
+"""Gives the lines of the file from its start, as often as asked."""
+
+Place = tuple[int, int]
+"""A native unit: line number and byte offset inside the line."""
+
+
+class SurveyLine(Struct, gc=False):
+    """What the survey reads of a line."""
+
+    type: Any = None
+    uuid: Any = None
+    parentUuid: Any = None
+    timestamp: Any = None
+    sessionId: Any = None
+    version: Any = None
+    cwd: Any = None
+    message: Raw = ABSENT
+    requestSessionId: Any = None
+    sourceToolAssistantUUID: Any = None
+    attributionMcpServer: Any = None
+    attributionMcpTool: Any = None
+    apiBlockIndex: Any = None
+    leafUuid: Any = None
+    parentSessionId: Any = None
+    summary: Any = None
+    title: Any = None
+    toolUseID: Any = None
+    data: Raw = ABSENT
+    isApiErrorMessage: Any = None
+    customTitle: Any = None
+    aiTitle: Any = None
+
+
+class McpProgress(Struct, gc=False):
+    """``data`` of a progress line of 2.1.9 to 2.1.62 that names an MCP server and tool."""
+
+    type: Any = None
+    serverName: Any = None
+    toolName: Any = None
+
+
+_decoder = msgspec.json.Decoder(SurveyLine)
+_progress = msgspec.json.Decoder(McpProgress)
+
+
+_TITLES = {
+    "custom-title": ("custom", "customTitle"),
+    "ai-title": ("ai", "aiTitle"),
+    "summary": ("summary", "summary"),
+}
+
+
+class _Head(Struct, gc=False):
+    id: Any = None
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+class CallPlace(NamedTuple):
+    """Where a call stands: byte offset of its unit and the tool's name."""
+
+    offset: int
+    name: str | None
+
+
+class Copy(NamedTuple):
+    """A unit that repeats an earlier one: where it stands, for the earlier one's refs."""
+
+    line: int
+    offset: int
+    size: int
+    sha256: str
+
+
+class Duplicate(NamedTuple):
+    """One of several calls with one native id."""
+
+    place: Place
+    block: int
+    uuid: str | None
+
+
+class Survey:
+    """What the first pass found out about one file.
+
+    Attributes:
+        session_id: The session id that the file names first.
+        version: The last version it names.
+        cwd: The first working directory it names.
+        title: The last title with its place, a person's before the agent's own.
+        forked_from: The session that a ``fork-context-ref`` names.
+        mcp_calls: MCP server and tool that progress lines name for a call id; None where they disagree.
+        evidence: Which requests carried which results.
+        repeats: Places that repeat an earlier unit, with that unit's place.
+        copies: Places of units that are repeated later, with the repeating units' places, offsets and sizes.
+        inherited: Places of records that the file copied from another session, with that session's id.
+    """
+
+    def __init__(self, lines: Lines) -> None:
+        self.session_id: str | None = None
+        self.version: str | None = None
+        self.cwd: str | None = None
+        self.title: tuple[str, Place] | None = None
+        self.evidence = RequestEvidence()
+        self.repeats: dict[Place, Place] = {}
+        self.copies: dict[Place, list[Copy]] = {}
+        self.inherited: dict[Place, str] = {}
+        self.mcp: dict[str, set[tuple[str, str]]] = {}
+        self.mcp_calls: dict[str, tuple[str, str] | None] = {}
+        self.forked_from: str | None = None
+        self._reply_line = 0
+        self._reply_message: str | None = None
+        self._reply_offset = 0
+        self._calls: dict[int, int] = {}
+        self._names: dict[str, int] = {"": 0}
+        self._name_list: list[str] = [""]
+        self._twice: set[str] = set()
+        self._duplicates: dict[str, list[Duplicate]] = {}
+        self._linked: dict[str, set[str]] = {}
+        self._uuids: set[int] = set()
+        self._met_again: set[str] = set()
+        self._foreign_until = 0
+        self._summary_leaf: Any = None
+        self._titles: dict[str, tuple[str, Place]] = {}
+        self._first_pass(lines())
+        if self._twice or self._met_again:
+            self._second_look(lines())
+        if self._foreign_until:
+            self._find_inherited(lines())
+        self.title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
+        self._uuids.clear()
+
+    # -- what the second pass asks ------------------------------------------------------------------------------
+
+    def call(self, call_id: str) -> CallPlace | None:
+        """Where the (first) call with this native id stands."""
+        packed = self._calls.get(hash(call_id))
+        if packed is None:
+            return None
+        return CallPlace(packed >> 12, self._name_list[packed & 0xFFF] or None)
+
+    def duplicates(self, call_id: str) -> list[Duplicate]:
+        """The several calls with this native id; empty when there is at most one."""
+        return self._duplicates.get(call_id, [])
+
+    def derived_id(self, call_id: str, uuid: str | None) -> str | None:
+        """The derived id of the call on the record ``uuid``, where results of this file prove which call is theirs.
+
+        None when the id is not used twice, or nothing tells the calls apart (decision 3).
+        """
+        duplicates = self._duplicates.get(call_id)
+        if not duplicates or not uuid or not self._linked.get(call_id):
+            return None
+        if sum(one.uuid == uuid for one in duplicates) != 1:
+            return None
+        return f"{call_id}#{uuid}"
+
+    def reply_follows(self, line: int, call: CallPlace | None) -> bool:
+        """Whether a reply of the model stands after a result: a message later than the one that made the call.
+
+        Args:
+            line: The result's line.
+            call: Where its call stands, if it is known.
+        """
+        if self._reply_line <= line:
+            return False
+        return call is None or call.offset < self._reply_offset
+
+    # -- first pass ---------------------------------------------------------------------------------------------
+
+    def _first_pass(self, lines: Iterator[Line]) -> None:
+        uuids = self._uuids
+        feed = self.evidence.feed
+        version: Any = None
+        for unit in native_units(lines, _decoder):
+            if isinstance(unit, Hole) or unit.native is None:
+                continue
+            native = unit.native
+            kind = native.type
+            uuid = native.uuid
+            if type(uuid) is str:
+                key = hash(uuid)
+                if key in uuids:
+                    self._met_again.add(uuid)
+                else:
+                    uuids.add(key)
+                if native.version is not None:
+                    version = native.version
+                if native.requestSessionId and native.requestSessionId != native.sessionId:
+                    self._foreign_until = unit.line.number
+            if self.session_id is None:
+                self.session_id = text(native.sessionId)
+            if self.cwd is None:
+                self.cwd = text(native.cwd)
+            if kind == "assistant":
+                self._note_reply(unit)
+                if b'"tool_use"' in unit.data:
+                    self._note_calls(unit)
+                if native.attributionMcpServer is not None:
+                    self._note_mcp(native)
+            elif kind == "progress":
+                if b'"mcp_progress"' in unit.data:
+                    self._note_progress(native)
+            elif kind in _TITLES:
+                self._note_title(unit)
+            elif kind == "fork-context-ref":
+                self.forked_from = text(native.parentSessionId)
+            if unit.start == 0 and unit.exact is None:
+                feed(unit.line.number, unit.line.offset, unit.data)
+        self.version = text(version)
+        self.evidence.close()
+        summary = self._titles.get("summary")
+        if summary is not None and hash(self._summary_leaf) not in uuids:
+            del self._titles["summary"]  # it sums up another session
+
+    def _note_calls(self, unit: Unit[SurveyLine]) -> None:
+        for block in self._blocks(unit):
+            if block.type != "tool_use" or not isinstance(block.id, str):
+                continue
+            key = hash(block.id)
+            if key in self._calls:
+                self._twice.add(block.id)
+                continue
+            self._calls[key] = (unit.line.offset + unit.start) << 12 | self._name_number(block.name)
+
+    def _name_number(self, name: Any) -> int:
+        if not isinstance(name, str):
+            return 0
+        number = self._names.get(name)
+        if number is None:
+            if len(self._name_list) >= 0xFFF or len(name) > 200:
+                return 0
+            number = self._names[name] = len(self._name_list)
+            self._name_list.append(name)
+        return number
+
+    @staticmethod
+    def _blocks(unit: Unit[SurveyLine]) -> list[Any]:
+        assert unit.native is not None
+        try:
+            message = message_decoder.decode(unit.native.message)
+        except msgspec.DecodeError:
+            return []
+        blocks = []
+        for part in parts_of(message.content):
+            try:
+                blocks.append(block_decoder.decode(part))
+            except msgspec.DecodeError:
+                blocks.append(block_decoder.decode(b"{}"))
+        return blocks
+
+    def _note_mcp(self, native: SurveyLine) -> None:
+        server, tool = native.attributionMcpServer, native.attributionMcpTool
+        if isinstance(server, str) and isinstance(tool, str):
+            self.mcp.setdefault(composite_name(server, tool), set()).add((server, tool))
+
+    def _note_reply(self, unit: Unit[SurveyLine]) -> None:
+        """The last message of the model itself, and where its first record stands."""
+        native = unit.native
+        assert native is not None
+        if native.isApiErrorMessage is True or b'"<synthetic>"' in unit.data:
+            return
+        message = text(_head.decode(native.message).id) if mark(native.message) == b"{" else None
+        self._reply_line = unit.line.number
+        if message is None or message != self._reply_message:
+            self._reply_message = message
+            self._reply_offset = unit.line.offset + unit.start
+
+    def _note_progress(self, native: SurveyLine) -> None:
+        call_id = text(native.toolUseID)
+        try:
+            data = _progress.decode(native.data)
+        except msgspec.DecodeError:
+            return
+        if call_id and data.type == "mcp_progress" and text(data.serverName) and text(data.toolName):
+            pair = (data.serverName, data.toolName)
+            self.mcp_calls[call_id] = pair if self.mcp_calls.setdefault(call_id, pair) == pair else None
+
+    def _note_title(self, unit: Unit[SurveyLine]) -> None:
+        native = unit.native
+        assert native is not None
+        kind, member = _TITLES[native.type]
+        value = getattr(native, member) or (native.title if kind == "ai" else None)
+        if isinstance(value, str) and value:
+            self._titles[kind] = (value, (unit.line.number, unit.start))
+            if kind == "summary":
+                self._summary_leaf = native.leafUuid
+
+    # -- second look: repeats and duplicates --------------------------------------------------------------------
+
+    def _second_look(self, lines: Iterator[Line]) -> None:
+        """Settles what is met again: a repeat of one native record, or another call (decisions 2 and 3)."""
+        by_uuid: dict[str, list[tuple[bytes, Place]]] = {}
+        logged: dict[bytes, Place] = {}
+        calls: dict[str, list[Duplicate]] = {}
+        links: dict[str, set[str]] = {}
+        relogged = False
+        held: list[tuple[Place, Copy, Place]] = []
+        for unit in native_units(lines, _decoder):
+            if isinstance(unit, Hole) or unit.native is None:
+                continue
+            native = unit.native
+            place = (unit.line.number, unit.start)
+            uuid = native.uuid
+            first: Place | None = None
+            if isinstance(uuid, str) and uuid in self._met_again:
+                content = _content_mark(unit)
+                seen = by_uuid.setdefault(uuid, [])
+                first = next((at for old, at in seen if old == content), None)
+                if first is None:
+                    seen.append((content, place))
+            if first is None and native.type in ("assistant", "user") and text(native.timestamp):
+                logged_as = _log_mark(unit)
+                if logged_as is not None:
+                    old = logged.setdefault(logged_as, place)
+                    if old != place:
+                        held.append((place, _copy(unit), old))
+                        relogged = relogged or b'"tool_use"' in unit.data
+            if first is not None:
+                self._repeat(place, _copy(unit), first)
+                continue
+            if native.type == "assistant" and b'"tool_use"' in unit.data:
+                for number, block in enumerate(self._blocks(unit)):
+                    if block.type == "tool_use" and block.id in self._twice:
+                        calls.setdefault(block.id, []).append(Duplicate(place, number, text(uuid)))
+            elif native.type == "user" and isinstance(native.sourceToolAssistantUUID, str):
+                for block in self._blocks(unit):
+                    if block.type == "tool_result" and block.tool_use_id in self._twice:
+                        links.setdefault(block.tool_use_id, set()).add(native.sourceToolAssistantUUID)
+        if relogged:
+            for place, copy, old in held:
+                self._repeat(place, copy, old)
+        for call_id, found in calls.items():
+            kept = [one for one in found if one.place not in self.repeats]
+            if len(kept) > 1:
+                self._duplicates[call_id] = kept
+                self._linked[call_id] = {one.uuid for one in kept if one.uuid} & links.get(call_id, set())
+
+    def _repeat(self, place: Place, copy: Copy, first: Place) -> None:
+        while first in self.repeats:
+            first = self.repeats[first]
+        self.repeats[place] = first
+        self.copies.setdefault(first, []).append(copy)
+
+    # -- forks --------------------------------------------------------------------------------------------------
+
+    def _find_inherited(self, lines: Iterator[Line]) -> None:
+        """Records a fork copied: answers to another session's request, and every record such an answer follows.
+
+        A copied record keeps its uuid and its parentUuid, so the ancestors of a copied answer were copied with it.
+        """
+        parents: dict[str, str] = {}
+        places: dict[str, Place] = {}
+        origin: dict[str, str] = {}
+        linked: dict[str, str] = {}
+        for unit in native_units(lines, _decoder):
+            if isinstance(unit, Hole) or unit.native is None:
+                continue
+            if unit.line.number > self._foreign_until:
+                break
+            native = unit.native
+            uuid = text(native.uuid)
+            if uuid is None:
+                continue
+            places[uuid] = (unit.line.number, unit.start)
+            if text(native.parentUuid):
+                parents[uuid] = native.parentUuid
+            if text(native.sourceToolAssistantUUID):
+                linked[uuid] = native.sourceToolAssistantUUID
+            session = text(native.requestSessionId)
+            if session and session != native.sessionId:
+                origin[uuid] = session
+        for uuid, session in list(origin.items()):
+            at = parents.get(uuid)
+            while at is not None and at not in origin:
+                origin[at] = session
+                at = parents.get(at)
+        for uuid, call in linked.items():
+            if uuid not in origin and call in origin and uuid in parents:
+                # A result of a copied call stands in the copied part only if something copied follows it or it is
+                # itself older than the last copied answer; ``_foreign_until`` bounds this pass to that part.
+                origin[uuid] = origin[call]
+        self.inherited = {places[uuid]: session for uuid, session in origin.items() if uuid in places}
+
+
+def composite_name(server: str, tool: str) -> str:
+    """The tool name that Claude Code makes of an MCP server and tool (every other character becomes ``_``)."""
+    return f"mcp__{_normal(server)}__{_normal(tool)}"
+
+
+def _normal(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
+
+
+def _copy(unit: Unit[SurveyLine]) -> Copy:
+    return Copy(unit.line.number, unit.line.offset + unit.start, len(unit.data), digest(unit.data))
+
+
+def _content_mark(unit: Unit[SurveyLine]) -> bytes:
+    """Digest of a unit's content: equal for two spellings of one JSON value."""
+    if unit.exact is not None:
+        return bytes.fromhex(digest(exact_text(unit.exact).encode()))[:16]
+    return bytes.fromhex(digest(msgspec.json.encode(decode(unit.data), order="sorted")))[:16]
+
+
+def _log_mark(unit: Unit[SurveyLine]) -> bytes | None:
+    """Digest of what stays equal when history is logged again under a new record id (decision 2)."""
+    native = unit.native
+    assert native is not None
+    try:
+        message = message_decoder.decode(native.message)
+        content = msgspec.json.encode(decode(bytes(message.content)), order="sorted")
+    except (msgspec.DecodeError, NotJson):
+        return None
+    head = [native.type, native.timestamp, message.id, native.apiBlockIndex]
+    if not all(item is None or isinstance(item, str | int) for item in head):
+        return None
+    return bytes.fromhex(digest(msgspec.json.encode(head) + content))[:16]

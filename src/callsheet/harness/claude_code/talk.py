@@ -1,0 +1,287 @@
+"""User and assistant lines: messages, calls, results, reasoning.
+
+Owns: the way of each content block to its record, who wrote a message (the registry's ``[[line]]`` table), and the
+commands that a person ran with ``!`` (a call and a result in the harness's own tags, linked by ``parentUuid``).
+
+Must never know: what stands on other lines.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from callsheet.harness.claude_code import blocks
+from callsheet.harness.claude_code.asides import Asides
+from callsheet.harness.claude_code.calls import tool_call
+from callsheet.harness.claude_code.events import Events, Lines, tags, wrapped_in
+from callsheet.harness.claude_code.pen import Pen, number, raw_json
+from callsheet.harness.claude_code.results import Results
+from callsheet.harness.claude_code.shapes import (
+    FAILS,
+    NativeBlock,
+    NativeLine,
+    NativeMessage,
+    block_decoder,
+    mark,
+    message_decoder,
+    parts_of,
+    text,
+    value_of,
+)
+from callsheet.harness.claude_code.survey import Survey
+from callsheet.records import Exec, Message, Part, Reasoning, ToolCall, ToolResult
+from callsheet.registry import Registry
+
+CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+SMALL = (
+    "isCompactSummary",
+    "origin",
+    "isMeta",
+    "rowSource",
+    "promptSource",
+    "isSidechain",
+)
+"""Members that the ``[[line]]`` rows of user lines name."""
+BANGS = 256
+"""Commands of a person whose output has not come yet."""
+
+
+class Talk:
+    """Writes the records of user and assistant lines."""
+
+    def __init__(
+        self,
+        pen: Pen,
+        survey: Survey,
+        registry: Registry,
+        lines: Lines,
+        events: Events,
+        results: Results,
+        asides: Asides,
+    ) -> None:
+        self._pen = pen
+        self._survey = survey
+        self._lines = lines
+        self._events = events
+        self._results = results
+        self._asides = asides
+        self._tools = registry.tools()
+        self._bangs: OrderedDict[str, str] = OrderedDict()
+        self.noticed: set[str] = set()
+        """Task ids of notifications that reached the conversation."""
+
+    # -- assistant ----------------------------------------------------------------------------------------------
+
+    def assistant(self, line: NativeLine) -> None:
+        """An assistant line: usually one content block of a model message."""
+        message = _message(line.message)
+        if message is None:
+            return
+        author = "harness" if line.isApiErrorMessage is True or message.model == "<synthetic>" else "model"
+        inference = text(message.id)
+        for index, raw in enumerate(parts_of(message.content)):
+            block = _block(raw)
+            pointer = f"/message/content/{index}"
+            kind = block.type if block is not None else None
+            if block is None or kind not in CALLS:
+                self._said(line, block, raw, pointer, author, inference)
+                continue
+            call_id = tool_call(
+                self._pen,
+                block,
+                index=index,
+                uuid=text(line.uuid),
+                inference=inference,
+                survey=self._survey,
+                tools=self._tools,
+            )
+            self._asides.after_call(block, call_id, index, line.isSidechain is True)
+        if mark(message.content) == b'"':
+            self._write_message(
+                author, blocks.parts(value_of(message.content), self._pen.desk), "/message/content", inference
+            )
+        self._events.usage(message)
+
+    def _said(
+        self,
+        line: NativeLine,
+        block: NativeBlock | None,
+        raw: Raw,
+        pointer: str,
+        author: str,
+        inference: str | None,
+    ) -> None:
+        kind = block.type if block is not None else None
+        if block is not None and kind == "text" and isinstance(block.text, str):
+            self._write_message(author, [Part(type="text", text=block.text)], pointer, inference)
+        elif block is not None and kind in ("thinking", "redacted_thinking"):
+            self._reasoning(line, block, pointer, inference)
+        elif kind in ("image", "document"):
+            self._write_message(author, [blocks.part(value_of(raw), self._pen.desk)], pointer, inference)
+        else:
+            self._events.unmapped(f"assistant#{kind}", raw, pointer)
+
+    def _reasoning(self, line: NativeLine, block: NativeBlock, pointer: str, inference: str | None) -> None:
+        record = Reasoning(
+            inference_id=inference,
+            duration_ms=number(line.thinkingDurationMs),
+            native=self._pen.native("message", pointer),
+        )
+        if block.type == "redacted_thinking":
+            self._pen.capture(record, "content", "redacted", reason="encrypted by the model's provider")
+        elif text(block.thinking):
+            record.content = [Part(type="text", text=block.thinking)]
+            self._exact(record, f"{pointer}/thinking")
+        else:
+            self._pen.capture(record, "content", "absent")
+        self._pen.write(record)
+
+    def _write_message(
+        self, author: str, content: list[Part], pointer: str, inference: str | None = None
+    ) -> None:
+        record = Message(
+            author=author,
+            content=content,
+            message_id=inference,
+            inference_id=inference,
+            native=self._pen.native("message", pointer),
+        )
+        self._exact(record, pointer)
+        self._pen.write(record)
+
+    def _exact(self, record: Message | Reasoning, pointer: str) -> None:
+        """Text with unpaired surrogates is readable inline and exact in a blob (ASR-035)."""
+        exact = self._pen.exact(pointer)
+        if exact is not None and "\\ud" in exact.lower():
+            blob = self._pen.desk.blob(exact.encode(), "application/json")
+            self._pen.capture(record, "content", "external", blob=blob)
+
+    # -- user ---------------------------------------------------------------------------------------------------
+
+    def user(self, line: NativeLine) -> None:
+        """A user line: a result, a prompt, or words that the harness put there."""
+        message = _message(line.message)
+        if message is None:
+            if mark(line.message) == b'"':
+                self._prompt(line, value_of(line.message), "/message", None)
+            return
+        if mark(message.content) != b"[":
+            content = value_of(message.content)
+            if isinstance(content, str):
+                self._prompt(line, content, "/message/content", text(message.id))
+            return
+        raws = parts_of(message.content)
+        found = [_block(raw) for raw in raws]
+        results = sum(block is not None and block.type == "tool_result" for block in found)
+        rest: list[Raw] = []
+        first = -1
+        for index, (raw, block) in enumerate(zip(raws, found, strict=True)):
+            if block is None or block.type != "tool_result":
+                rest.append(raw)
+                first = index if first < 0 else first
+                continue
+            record, use, verdict = self._results.result(line, block, index, results == 1)
+            self._asides.after_result(line, block, record, use, verdict)
+        if rest:
+            pointer = f"/message/content/{first}" if len(rest) == 1 else "/message/content"
+            self._user_blocks(line, rest, pointer, text(message.id))
+
+    def _user_blocks(self, line: NativeLine, rest: list[Raw], pointer: str, message_id: str | None) -> None:
+        values = [value_of(raw) for raw in rest]
+        if len(values) == 1 and isinstance(values[0], dict) and isinstance(values[0].get("text"), str):
+            self._prompt(line, values[0]["text"], pointer, message_id)
+            return
+        self._prompt(line, values, pointer, message_id)
+
+    def _prompt(self, line: NativeLine, content: Any, pointer: str, message_id: str | None) -> None:
+        tag = wrapped_in(content) if isinstance(content, str) else None
+        native = {name: value for name in SMALL if (value := getattr(line, name)) is not None}
+        for rule in self._lines.of("user", native, tag):
+            if rule.becomes == "compaction":
+                self._events.summary(content)
+            elif rule.becomes == "message":
+                record = Message(
+                    author=rule.author or "user",
+                    content=blocks.parts(content, self._pen.desk),
+                    message_id=message_id,
+                    native=self._pen.native("message", pointer),
+                )
+                self._exact(record, pointer)
+                self._pen.write(record)
+            elif rule.becomes == "terminal" and isinstance(content, str):
+                self.notice(content)
+            elif rule.becomes == "tool_call" and isinstance(content, str):
+                self._bang(line, content)
+            elif rule.becomes == "tool_result" and isinstance(content, str):
+                self._bang_output(line, content)
+
+    def notice(self, words: str) -> None:
+        """A task notification that reached the conversation."""
+        found = tags(words)
+        if found.get("task-id"):
+            self.noticed.add(found["task-id"])
+        self._asides.notified(found)
+
+    # -- commands of a person -----------------------------------------------------------------------------------
+
+    def _bang(self, line: NativeLine, content: str) -> None:
+        uuid = text(line.uuid)
+        command = _between(content, "bash-input")
+        if uuid is None or command is None:
+            self._write_message("user", blocks.parts(content, self._pen.desk), "/message/content")
+            return
+        record = ToolCall(
+            call_id=f"#{uuid}",
+            call_id_source="derived",
+            requested_by="user",
+            input=raw_json({"command": command}),
+            native=self._pen.native("bang", "/message/content"),
+        )
+        self._pen.capture(record, "name", "absent", reason="a command typed with `!` names no tool")
+        self._pen.write(record)
+        self._bangs[uuid] = record.call_id
+        if len(self._bangs) > BANGS:
+            self._bangs.popitem(last=False)
+
+    def _bang_output(self, line: NativeLine, content: str) -> None:
+        parent = text(line.parentUuid)
+        call_id = self._bangs.pop(parent, None) if parent else None
+        record = ToolResult(
+            call_id=call_id,
+            linkage="derived" if call_id else "none",
+            status="unknown",
+            exec=Exec(stdout=_between(content, "bash-stdout"), stderr=_between(content, "bash-stderr")),
+            raw=raw_json(content),
+            native=self._pen.native("bang", "/message/content"),
+        )
+        self._pen.capture(
+            record, "content", "absent", reason="it reached the model as the person's words, not as a result"
+        )
+        self._pen.write(record)
+
+
+def _between(content: str, tag: str) -> str | None:
+    """What stands between a tag and its last end."""
+    start = content.find(f"<{tag}>")
+    end = content.rfind(f"</{tag}>")
+    return content[start + len(tag) + 2 : end] if 0 <= start < end else None
+
+
+def _message(raw: Raw) -> NativeMessage | None:
+    if mark(raw) != b"{":
+        return None
+    try:
+        return message_decoder.decode(raw)
+    except FAILS:
+        return None
+
+
+def _block(raw: Raw) -> NativeBlock | None:
+    try:
+        return block_decoder.decode(raw)
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,145 @@
+"""``toolUseResult``: what a tool reported of itself, beside what the model got.
+
+Owns the loose struct of its members and the facts read from them: streams, durations, background tasks, file
+changes as supplied. Every member is read by name; prose is never read.
+
+Format: the page on Claude Code, sections 1.3 and 4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from callsheet.harness.claude_code.pen import Pen, number, raw_json
+from callsheet.harness.claude_code.shapes import ABSENT, FAILS, mark, text
+from callsheet.records import Change, Exec, Patch
+
+WATCHES = "Monitor"
+"""The tool whose ``taskId`` is a process (other tools' is an entry of a list)."""
+INT32_LOW, INT32_HIGH = -(1 << 31), (1 << 32) - 1
+
+
+class ToolUse(Struct, gc=False):
+    """Members of ``toolUseResult`` that any tool of any version is known to write."""
+
+    type: Any = None
+    status: Any = None
+    stdout: Any = None
+    stderr: Any = None
+    exitCode: Any = None
+    command: Any = None
+    interrupted: Any = None
+    durationMs: Any = None
+    totalDurationMs: Any = None
+    durationSeconds: Any = None
+    timedOutAfterMs: Any = None
+    backgroundTaskId: Any = None
+    taskId: Any = None
+    shellId: Any = None
+    shell_id: Any = None
+    task_id: Any = None
+    task_type: Any = None
+    task: Any = None
+    tasks: Any = None
+    success: Any = None
+    statusChange: Any = None
+    agentId: Any = None
+    agentType: Any = None
+    isAsync: Any = None
+    filePath: Any = None
+    notebook_path: Any = None
+    structuredPatch: Raw = ABSENT
+    originalFile: Raw = ABSENT
+    content: Raw = ABSENT
+    newTodos: Any = None
+    plan: Any = None
+    questions: Any = None
+    answers: Any = None
+    persistedOutputPath: Any = None
+    persistedOutputSize: Any = None
+
+
+_decoder = msgspec.json.Decoder(ToolUse)
+EMPTY = ToolUse()
+
+
+def tool_use(raw: Raw) -> ToolUse:
+    """The members of a structured result; the empty one when it is a text, a list or absent."""
+    if not raw or mark(raw) != b"{":
+        return EMPTY
+    try:
+        return _decoder.decode(raw)
+    except FAILS:
+        return EMPTY
+
+
+def exec_of(use: ToolUse, tool: str | None) -> Exec | None:
+    """Process details, from fields made for them only (ASR-260, 267, 288)."""
+    polled = use.task if isinstance(use.task, dict) and "output" in use.task else {}
+    terminal = text(use.backgroundTaskId) or text(use.shellId)
+    if terminal is None and tool == WATCHES:
+        terminal = text(use.taskId)
+    if terminal is None and polled.get("task_type") != "local_agent":
+        terminal = text(polled.get("task_id"))
+    output = polled.get("output")
+    made = Exec(
+        stdout=use.stdout if isinstance(use.stdout, str) else None,
+        stderr=use.stderr if isinstance(use.stderr, str) else None,
+        output=output if isinstance(output, str) else None,
+        exit_code=exit_code(polled.get("exitCode") if polled else use.exitCode),
+        terminal_id=terminal,
+        timed_out=True if number(use.timedOutAfterMs) is not None else None,
+        command=text(use.command),
+    )
+    return None if made == Exec() else made
+
+
+def exit_code(value: Any) -> int | None:
+    """A recorded numeric exit status within the range of ASR-260."""
+    if isinstance(value, int) and not isinstance(value, bool) and INT32_LOW <= value <= INT32_HIGH:
+        return value
+    return None
+
+
+def duration_ms(use: ToolUse) -> int | float | None:
+    """The duration that the tool itself reported, in milliseconds (ASR-261)."""
+    for value in (use.durationMs, use.totalDurationMs):
+        if number(value) is not None:
+            return number(value)
+    seconds = number(use.durationSeconds)
+    return None if seconds is None else number(round(seconds * 1000, 3))
+
+
+def changes(pen: Pen, use: ToolUse) -> list[Change]:
+    """File changes as supplied by Edit, Write, MultiEdit and NotebookEdit."""
+    if text(use.filePath) and use.structuredPatch:
+        change = "add" if use.type == "create" else "modify"
+        patch: Patch | None = None
+        if bytes(use.structuredPatch) != b"[]":
+            patch = Patch(format="hunks", value=use.structuredPatch)
+        elif use.type == "create" and use.content:
+            patch = Patch(format="full_text", value=use.content)
+        return [Change(path=pen.path(use.filePath), change=change, patch=patch)]
+    if text(use.notebook_path):
+        return [Change(path=pen.path(use.notebook_path), change="modify")]
+    return []
+
+
+def proposed(pen: Pen, tool: str, asked: Any) -> Change | None:
+    """The change that an Edit, Write or NotebookEdit call asks for, as the call words it."""
+    if not isinstance(asked, dict):
+        return None
+    if tool in ("Edit", "Write") and text(asked.get("file_path")):
+        path = pen.path(asked["file_path"])
+        if tool == "Write":
+            if not isinstance(asked.get("content"), str):
+                return None
+            return Change(path=path, patch=Patch(format="full_text", value=raw_json(asked["content"])))
+        patch = {"oldText": asked.get("old_string"), "newText": asked.get("new_string")}
+        return Change(path=path, change="modify", patch=Patch(format="replace", value=raw_json(patch)))
+    if tool == "NotebookEdit" and text(asked.get("notebook_path")):
+        return Change(path=pen.path(asked["notebook_path"]), change="modify")
+    return None

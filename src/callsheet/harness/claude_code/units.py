@@ -1,0 +1,118 @@
+"""Native units of a session file: usually one line, now and then a part of a damaged one.
+
+Owns the way from physical lines to decoded units, the same for both passes: the fast lane, the slow lane for texts
+with unpaired surrogates, whole objects out of fused or NUL-ridden lines, and holes. Nothing is repaired: a hole says
+where and why.
+
+Must never know: what a unit means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from callsheet.wire import lossless
+from callsheet.wire.damage import BOM, salvage
+from callsheet.wire.lines import Line
+
+T = TypeVar("T")
+
+
+class Unit(NamedTuple, Generic[T]):
+    """One native record.
+
+    Attributes:
+        line: The physical line it stands on.
+        start: Byte offset inside the line.
+        data: Its own bytes (the line's, or a part of them).
+        native: What the decoder made of it; None when it is JSON but no object, then see ``value``.
+        exact: The decoded value with unpaired surrogates, when ``data`` holds some; else None.
+        value: The decoded value of a unit that is no object.
+    """
+
+    line: Line
+    start: int
+    data: bytes
+    native: T | None
+    exact: Any = None
+    value: Any = None
+
+
+class Hole(NamedTuple):
+    """Bytes that hold no record."""
+
+    line: Line
+    start: int
+    size: int
+    reason: str
+
+
+def _own(value: dict[str, Any]) -> bool:
+    """Whether an object found inside a torn line is a record of its own: it has the marks of one."""
+    return isinstance(value.get("type"), str) and (
+        "uuid" in value or "sessionId" in value or "leafUuid" in value
+    )
+
+
+def native_units(lines: Iterable[Line], decoder: msgspec.json.Decoder[T]) -> Iterator[Unit[T] | Hole]:
+    """Decodes the lines of a session file.
+
+    Args:
+        lines: Physical lines in order.
+        decoder: Decodes an object into the struct that a pass needs.
+    """
+    decode = decoder.decode
+    for line in lines:
+        data = line.data
+        try:
+            if not data.isascii():
+                data.decode("utf-8")
+            yield Unit(line, 0, data, decode(data))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            yield from _hard(line, decoder)
+
+
+def _hard(line: Line, decoder: msgspec.json.Decoder[T]) -> Iterator[Unit[T] | Hole]:
+    data = line.data
+    start = 0
+    if line.number == 1 and data.startswith(BOM):
+        start = len(BOM)
+        data = data[start:]
+    if not data.strip(b" \t\r\n"):
+        return
+    unit = _decoded(line, start, data, decoder)
+    if unit is not None:
+        yield unit
+        return
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        yield Hole(line, start, len(data), "bad_utf8")
+        return
+    for piece in salvage(data, ended=line.ended, unit=_own):
+        at = start + piece.start
+        found = None if piece.reason else _decoded(line, at, piece.data, decoder)
+        if found is None:
+            yield Hole(line, at, len(piece.data), piece.reason or "too_deep")
+        else:
+            yield found
+
+
+def _decoded(line: Line, start: int, data: bytes, decoder: msgspec.json.Decoder[T]) -> Unit[T] | None:
+    try:
+        value = lossless.decode(data)
+    except lossless.NotJson:
+        return None
+    if not isinstance(value, dict):
+        return Unit(line, start, data, None, None, value)
+    try:
+        return Unit(line, start, data, decoder.decode(data))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        clean = lossless.encode_clean(value)
+    try:
+        return Unit(line, start, data, decoder.decode(clean), value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

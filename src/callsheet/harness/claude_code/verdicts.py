@@ -1,0 +1,161 @@
+"""Status and compact permission of a result, by the registry's tables (decisions 4 to 6, 12).
+
+Owns: what the tables are asked about (the small members of a result line; a text in ``toolUseResult`` only where a
+table names that very text), a memory of answers (a session has few distinct combinations), and the doubts worth a
+diagnostic: fields of one record that contradict each other.
+
+Must never know: content, other lines.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from callsheet.harness.claude_code.shapes import NativeBlock, NativeLine, mark, value_of
+from callsheet.harness.claude_code.tooluse import ToolUse
+from callsheet.records import CompactPermission
+from callsheet.registry import Registry, Rule
+from callsheet.registry import first as first_rule
+from callsheet.registry.when import MISSING, follow
+
+SMALL = (
+    "permissionDecision",
+    "toolDenialKind",
+    "toolDenialBeforeRun",
+    "entrypoint",
+    "promptSource",
+    "version",
+)
+"""Members of the line that tables may name."""
+
+
+class Verdict(NamedTuple):
+    """What the tables say of a result."""
+
+    status: str
+    permission: CompactPermission | None
+    synthetic: bool
+    doubts: tuple[tuple[str, str], ...]
+
+
+class Verdicts:
+    """Asks the tables, remembering the answers."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._answers: dict[bytes, Verdict] = {}
+        self._said: set[tuple[str, str]] = set()
+        self._texts = _named_texts(registry)
+
+    def of(self, line: NativeLine, block: NativeBlock, raw: Raw, tool_use: ToolUse) -> Verdict:
+        """The verdict on one result block."""
+        native: dict[str, Any] = {}
+        for name in SMALL:
+            value = getattr(line, name)
+            if value is not None:
+                native[name] = value
+        use = self._use(raw, tool_use)
+        if use is not MISSING:
+            native["toolUseResult"] = use
+        part = {} if block.is_error is None else {"is_error": block.is_error}
+        key = msgspec.json.encode([native, part])
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._ask(native, part, native.get("version"))
+            if len(self._answers) < 10_000:
+                self._answers[key] = answer
+        fresh = tuple(doubt for doubt in answer.doubts if doubt not in self._said)
+        self._said.update(fresh)
+        return answer if fresh == answer.doubts else answer._replace(doubts=fresh)
+
+    def _use(self, raw: Raw, tool_use: ToolUse) -> Any:
+        """``toolUseResult`` as the tables may see it: its type, and its text where a table names that text."""
+        if not raw:
+            return MISSING
+        first_byte = mark(raw)
+        if first_byte == b'"':
+            text = value_of(raw) if len(raw) < 200 else None
+            return text if text in self._texts else "…"
+        if first_byte == b"{":
+            shell = {"stdout": "…"} if isinstance(tool_use.stdout, str) else {}
+            return {"interrupted": tool_use.interrupted is True} | shell
+        return {b"[": [], b"n": None}.get(first_byte, 0)
+
+    def _ask(self, native: dict[str, Any], part: dict[str, Any], version: Any) -> Verdict:
+        known = version if isinstance(version, str) else None
+        rule = first_rule(self._registry.status, known, native, part)
+        status = (rule.then if rule else None) or "unknown"
+        permission = self._permission(native, part, known)
+        synthetic = rule.synthetic if rule else False
+        return Verdict(status, permission, synthetic, tuple(_doubts(native, status, permission)))
+
+    def _permission(
+        self, native: dict[str, Any], part: dict[str, Any], version: str | None
+    ) -> CompactPermission | None:
+        rule = first_rule(self._registry.decision, version, native, part)
+        if rule is None or rule.decision is None:
+            return None
+        decider = first_rule(self._registry.decider, version, native, part)
+        named: str | None = None
+        if decider is not None and decider.rule is not None:
+            code = follow(native, decider.rule)
+            named = code if isinstance(code, str) else None
+        decided_by = rule.decidedBy or (decider.decidedBy if decider else None)
+        return CompactPermission(decision=rule.decision, decided_by=decided_by, rule=named)
+
+
+def _named_texts(registry: Registry) -> set[str]:
+    """Texts that a table compares ``toolUseResult`` with."""
+    found: set[str] = set()
+    rules: list[Rule] = [*registry.status, *registry.decision, *registry.decider]
+    for rule in rules:
+        test = rule.when.get("/toolUseResult")
+        for value in test.get("one_of", []) if isinstance(test, dict) else [test]:
+            if isinstance(value, str):
+                found.add(value)
+    return found
+
+
+def _doubts(
+    native: dict[str, Any], status: str, permission: CompactPermission | None
+) -> list[tuple[str, str]]:
+    """Fields of one result that speak against each other."""
+    decision = native.get("permissionDecision")
+    kind = native.get("toolDenialKind")
+    found = []
+    if isinstance(decision, dict):
+        source, reason = decision.get("source"), decision.get("reasonType")
+        if source == "user_reject" and reason is not None:
+            found.append(
+                (
+                    "decider_contradicted",
+                    f"source says user_reject, reasonType says {reason}: the reason decides",
+                )
+            )
+        if kind == "user-rejected" and decision.get("decision") == "reject" and source == "config":
+            found.append(
+                (
+                    "decider_contradicted",
+                    "toolDenialKind says user-rejected, but the decision came from configuration",
+                )
+            )
+        if (
+            kind == "permission-rule"
+            and isinstance(source, str)
+            and source.startswith("user_")
+            and reason is None
+        ):
+            found.append(
+                (
+                    "decider_contradicted",
+                    f"toolDenialKind says permission-rule, but the decision's source is {source}",
+                )
+            )
+        if decision.get("decision") == "accept" and isinstance(kind, str) and kind != "interrupted":
+            found.append(("denial_contradicted", f"the decision is accept, but toolDenialKind says {kind}"))
+        if permission is None:
+            found.append(("decision_unknown", "permissionDecision has a decision that no table knows"))
+    return found

@@ -1,0 +1,53 @@
+"""Folders on disk as adapters see them: names and first bytes.
+
+Owns ``DiskFolder``. Never follows a link out of the folder it lists, never opens anything that is no regular file
+(a FIFO would block for ever). Unreadable folders are empty.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+
+def regular(path: Path) -> bool:
+    """Whether ``path`` is a regular file (links to one count when they are named by the person themselves)."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+class DiskFolder:
+    """``harness._port.Folder`` over the file system."""
+
+    def files(self, path: str, pattern: str) -> list[str]:
+        """Regular files below ``path`` that match the pattern, sorted; links are left out."""
+        root = Path(path)
+        found: list[str] = []
+        deep = pattern.startswith("**/")
+        name = pattern.removeprefix("**/")
+        for folder, folders, files in os.walk(root):
+            if not deep:
+                folders.clear()
+            folders.sort()
+            for file in files:
+                at = Path(folder, file)
+                if at.match(name) and not at.is_symlink() and regular(at):
+                    found.append(str(at))
+        return sorted(found)
+
+    def is_file(self, path: str) -> bool:
+        """Whether a regular file is there."""
+        return regular(Path(path))
+
+    def head(self, path: str, size: int = 65536) -> bytes:
+        """First bytes of a file, empty when it cannot be read."""
+        if not regular(Path(path)):
+            return b""
+        try:
+            with Path(path).open("rb") as file:
+                return file.read(size)
+        except OSError:
+            return b""

@@ -1,0 +1,420 @@
+"""The import engine: native sources in, bundles out.
+
+Owns: opening sources for the adapters, guessing the kind by content, one folder per session under the output folder,
+streams, blobs, native copies and the manifest, and what is said to the person. A session's bundle is built beside its
+final place and renamed into it, so an interrupted import leaves nothing half-written; an earlier bundle of the same
+session is replaced whole. Memory does not grow with a source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from callsheet.errors import SourceError, UsageError
+from callsheet.harness import HARNESSES
+from callsheet.harness._port import Session, Stored
+from callsheet.library.folders import DiskFolder
+from callsheet.records import FORMAT, BlobRef, Gap, Record, SourceEntry, ToolCall
+from callsheet.records.bundle import (
+    Diagnostic,
+    Manifest,
+    NativeSource,
+    StreamEntry,
+    stream_id,
+    write_manifest,
+)
+from callsheet.records.stream import StreamWriter
+from callsheet.wire.blobs import BlobStore
+from callsheet.wire.files import AtomicFile, private_folder
+from callsheet.wire.lines import CHUNK, Line, split_lines
+
+Progress = Callable[[str, int, int], None]
+"""Called with the session's main path, bytes read so far, bytes to read (both passes counted)."""
+
+
+class Imported(msgspec.Struct, kw_only=True):
+    """What became of one session (the command line prints it with ``--json``)."""
+
+    session: str
+    kind: str
+    bundle: Path
+    stream: str
+    records: int
+    calls: int
+    gaps: int
+    diagnostics: list[Diagnostic] = []
+
+
+class Failure(msgspec.Struct, kw_only=True):
+    """A source that gave no session; the others went on."""
+
+    path: str
+    message: str
+    line: int | None = None
+
+
+class Found(msgspec.Struct, kw_only=True):
+    """Where this user's agents keep sessions."""
+
+    kind: str
+    path: Path
+    sessions: int
+
+
+class _Source:
+    """An open native source: regular file, digested while it is first read."""
+
+    def __init__(self, path: Path, entry: SourceEntry) -> None:
+        self.path = path
+        self.entry = entry
+        self.file: BinaryIO = path.open("rb")
+        info = os.fstat(self.file.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            self.file.close()
+            raise OSError(f"not a regular file: {path}")
+        # The size now is what every pass reads: a file that grows meanwhile stays one consistent source.
+        entry.size = self.size = info.st_size
+        self.masks: list[str] = []
+
+    def chunks(self) -> Iterator[bytes]:
+        left = self.size
+        self.file.seek(0)
+        at = 0
+        while left > 0:
+            self.file.seek(at)
+            chunk = self.file.read(min(CHUNK, left))
+            if not chunk:
+                return
+            at += len(chunk)
+            left -= len(chunk)
+            yield chunk
+
+
+class _StreamOut:
+    """``harness._port.Stream`` over a ``StreamWriter``, counting what the person is told."""
+
+    def __init__(self, id: str, writer: StreamWriter) -> None:
+        self.id = id
+        self._writer = writer
+        self.calls = 0
+        self.gaps = 0
+
+    def write(self, record: Record) -> str:
+        kind = type(record)
+        if kind is ToolCall:
+            self.calls += record.supersedes is None
+        elif kind is Gap:
+            self.gaps += 1
+        return self._writer.write(record)
+
+
+class Workbench:
+    """``harness._port.Desk`` for one session."""
+
+    def __init__(self, folder: Path, *, keep_reasoning: bool, progress: Callable[[int], None]) -> None:
+        self.keep_reasoning = keep_reasoning
+        self.folder = folder
+        self.streams: list[StreamEntry] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.sources: dict[str, _Source] = {}
+        self.calls = 0
+        self.gaps = 0
+        self.records = 0
+        self._blobs = BlobStore(folder)
+        self._progress = progress
+
+    def source(self, path: str, kind: str) -> SourceEntry:
+        entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=path)
+        source = _Source(Path(path), entry)
+        self.sources[entry.id] = source
+        return entry
+
+    def lines(self, source: SourceEntry) -> Iterator[Line]:
+        return split_lines(self._chunks(self.sources[source.id]))
+
+    def _chunks(self, source: _Source) -> Iterator[bytes]:
+        hashed = None if source.entry.sha256 else hashlib.sha256()
+        for chunk in source.chunks():
+            if hashed is not None:
+                hashed.update(chunk)
+            self._progress(len(chunk))
+            yield chunk
+        if hashed is not None:
+            source.entry.sha256 = hashed.hexdigest()
+
+    def read(self, source: SourceEntry, offset: int, size: int) -> bytes:
+        file = self.sources[source.id].file
+        file.seek(offset)
+        return file.read(size)
+
+    def whole(self, source: SourceEntry) -> bytes:
+        return b"".join(self._chunks(self.sources[source.id]))
+
+    @contextmanager
+    def stream(self, id: str, parent: str | None = None) -> Iterator[_StreamOut]:
+        name = stream_id(id)
+        taken = {entry.id for entry in self.streams}
+        base, number = name, 2
+        while name in taken:
+            name, number = f"{base[:56]}-{number}", number + 1
+        path = self.folder / "streams" / f"{name}.jsonl"
+        with StreamWriter(path) as writer:
+            out = _StreamOut(name, writer)
+            yield out
+        self.calls += out.calls
+        self.gaps += out.gaps
+        self.records += writer.records
+        self.streams.append(
+            StreamEntry(
+                id=name,
+                file=f"streams/{name}.jsonl",
+                parent=stream_id(parent) if parent else None,
+                records=writer.records,
+                sha256=writer.sha256,
+            )
+        )
+
+    def blob(self, data: bytes, mime_type: str | None = None) -> BlobRef:
+        return BlobRef(blob=self._blobs.put(data), size=len(data), mime_type=mime_type)
+
+    def diagnose(
+        self, code: str, message: str, source: SourceEntry | None = None, line: int | None = None
+    ) -> None:
+        self.diagnostics.append(
+            Diagnostic(code=code, source=source.id if source else None, line=line, message=message)
+        )
+
+    def mask(self, source: SourceEntry, secret: str) -> None:
+        if secret:
+            self.sources[source.id].masks.append(secret)
+
+    def close(self, main: str, native: bool) -> None:
+        """Writes native copies and the manifest; the session's own stream comes first."""
+        entries = [self._native(source, native) for source in self.sources.values()]
+        self.streams.sort(key=lambda entry: (entry.id != main, entry.parent is not None))
+        write_manifest(
+            self.folder,
+            Manifest(format=FORMAT, streams=self.streams, sources=entries, diagnostics=self.diagnostics),
+        )
+
+    def _native(self, source: _Source, native: bool) -> NativeSource:
+        entry = source.entry
+        if entry.sha256 is None:
+            for _ in self._chunks(source):
+                pass
+        told = NativeSource(
+            id=entry.id, kind=entry.kind, path=entry.path, size=entry.size, sha256=entry.sha256
+        )
+        if native:
+            told.native = f"native/{entry.id}.zst"
+            told.masked = _copy_native(source, self.folder / told.native)
+        return told
+
+    def release(self) -> None:
+        """Closes every source."""
+        for source in self.sources.values():
+            source.file.close()
+
+
+def _copy_native(source: _Source, path: Path) -> int:
+    """Writes the compressed native copy, marked secrets masked; returns how many places were masked."""
+    import zstandard
+
+    masked = 0
+    compressor = zstandard.ZstdCompressor(level=3).compressobj()
+    with AtomicFile(path) as out:
+        if not source.masks:
+            for chunk in source.chunks():
+                out.write(compressor.compress(chunk))
+        else:
+            forms = _mask_forms(source.masks)
+            for line in split_lines(source.chunks()):
+                data = line.data
+                for form in forms:
+                    masked += data.count(form)
+                    data = data.replace(form, b"*" * len(form))
+                out.write(compressor.compress(data + (b"\n" if line.ended else b"")))
+        out.write(compressor.flush())
+    return masked
+
+
+def _mask_forms(secrets: list[str]) -> list[bytes]:
+    forms: set[bytes] = set()
+    for secret in secrets:
+        forms.add(secret.encode("utf-8", "surrogatepass"))
+        forms.add(msgspec.json.encode(secret.encode("utf-8", "replace").decode("utf-8"))[1:-1])
+    return sorted((form for form in forms if form), key=len, reverse=True)
+
+
+def adapter_for(kind: str) -> Stored:
+    """The adapter of a kind.
+
+    Raises:
+        UsageError: No such kind.
+    """
+    for adapter in HARNESSES:
+        if adapter.kind == kind:
+            return adapter
+    known = ", ".join(adapter.kind for adapter in HARNESSES)
+    raise UsageError(f"unknown kind {kind!r} (known: {known})")
+
+
+def find_sessions(path: Path, kind: str | None) -> list[tuple[Stored, Session]]:
+    """The sessions of a file or folder.
+
+    Raises:
+        SourceError: Nothing there, not readable, or a file that fits no kind.
+    """
+    folder = DiskFolder()
+    adapters = [adapter_for(kind)] if kind else list(HARNESSES)
+    if path.is_dir():
+        found = [
+            (adapter, session) for adapter in adapters for session in adapter.sessions(str(path), folder)
+        ]
+        if not found:
+            raise SourceError("no sessions found in this folder", path=str(path))
+        return found
+    try:
+        with path.open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise SourceError("not a regular file", path=str(path))
+            head = file.read(CHUNK)
+    except (OSError, ValueError) as error:
+        raise SourceError(getattr(error, "strerror", None) or str(error), path=str(path)) from None
+    if kind is None:
+        adapters = [adapter for adapter in adapters if adapter.recognises(path.name, head)][:1]
+    if not adapters:
+        reason = (
+            "the file is empty" if not head else "fits no known kind of session (see: callsheet harnesses)"
+        )
+        raise SourceError(reason, path=str(path))
+    return [(adapter, session) for adapter in adapters for session in adapter.sessions(str(path), folder)]
+
+
+def import_session(
+    adapter: Stored,
+    session: Session,
+    out: Path,
+    *,
+    native: bool = True,
+    keep_reasoning: bool = False,
+    progress: Progress | None = None,
+) -> Imported:
+    """Imports one session into ``out/<stream id>``.
+
+    Raises:
+        SourceError: The session cannot be read.
+    """
+    private_folder(out)
+    name = stream_id(session.native_id)
+    part = Path(tempfile.mkdtemp(prefix=f".{name[:40]}.", suffix=".part", dir=out))
+    done = 0
+
+    def step(size: int) -> None:
+        nonlocal done
+        done += size
+        if progress is not None:
+            total = 2 * sum(source.size for source in desk.sources.values())
+            progress(session.main, min(done, total), total)
+
+    desk = Workbench(part, keep_reasoning=keep_reasoning, progress=step)
+    try:
+        adapter.read(session, desk)
+        if not desk.streams:
+            raise SourceError("holds no records", path=session.main)
+        main = name if any(entry.id == name for entry in desk.streams) else desk.streams[0].id
+        desk.close(main, native)
+        final = _publish(part, out / name)
+    except OSError as error:
+        raise SourceError(error.strerror or str(error), path=str(error.filename or session.main)) from None
+    finally:
+        desk.release()
+        shutil.rmtree(part, ignore_errors=True)
+    return Imported(
+        session=session.native_id,
+        kind=session.kind,
+        bundle=final,
+        stream=main,
+        records=desk.records,
+        calls=desk.calls,
+        gaps=desk.gaps,
+        diagnostics=desk.diagnostics,
+    )
+
+
+def _publish(part: Path, final: Path) -> Path:
+    """Renames a finished bundle into place, in place of an earlier one of the same session."""
+    old: Path | None = None
+    if final.exists() or final.is_symlink():
+        if not (final / "manifest.json").is_file():
+            raise SourceError("exists and is no bundle; not replaced", path=str(final))
+        old = Path(tempfile.mkdtemp(prefix=f".{final.name[:40]}.", suffix=".old", dir=final.parent))
+        final.rename(old / "bundle")
+    part.rename(final)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def import_sources(
+    paths: list[Path],
+    out: Path,
+    *,
+    kind: str | None = None,
+    native: bool = True,
+    keep_reasoning: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[Imported | Failure]:
+    """Imports every session of every path; a source that fails is a ``Failure`` and the others go on."""
+    seen: set[tuple[str, str]] = set()
+    for path in paths:
+        try:
+            found = find_sessions(path, kind)
+        except SourceError as error:
+            yield Failure(path=error.path or str(path), message=error.message, line=error.line)
+            continue
+        for adapter, session in found:
+            key = (session.kind, os.path.realpath(session.main))
+            if key in seen:
+                continue
+            seen.add(key)
+            try:
+                yield import_session(
+                    adapter, session, out, native=native, keep_reasoning=keep_reasoning, progress=progress
+                )
+            except SourceError as error:
+                yield Failure(path=error.path or session.main, message=error.message, line=error.line)
+
+
+def discover(environ: Mapping[str, str], home: Path) -> list[Found]:
+    """Where the agents of this user keep sessions, and how many are there."""
+    folder = DiskFolder()
+    found = []
+    for adapter in HARNESSES:
+        for place in adapter.places(dict(environ), str(home)):
+            if Path(place).is_dir():
+                sessions = adapter.sessions(place, folder)
+                found.append(Found(kind=adapter.kind, path=Path(place), sessions=len(sessions)))
+    return found
+
+
+__all__ = [
+    "Failure",
+    "Found",
+    "Imported",
+    "adapter_for",
+    "discover",
+    "find_sessions",
+    "import_session",
+    "import_sources",
+]
