@@ -1,6 +1,6 @@
 """Checks a bundle: each of its streams, what the manifest says of them, and what only the bundle shows.
 
-Owns the look at blobs (each one that a record names is there, with its size; P-REF), at the manifest's list of
+Owns the look at blobs (each one that a record names is there, with its size; P-REF), at the list of
 streams, and the rules that reach from one stream into another: ASR-284, 286 and 290.
 
 Must never know: native sources (a blob's and a source's bytes are the affair of audit and verify).
