@@ -55,10 +55,13 @@ REGISTRY = Registry(
             count=CountRule(pointer="/toolUseResult/numFiles", unit="files"),
         ),
         Tool(name="Odd", row="nonsense", input="/missing"),
+        Tool(name="Sly", row="mcp_tool"),
+        Tool(name="Todo", row="plan"),
     ],
     never=[
         Never(record="tool_result", member="exec.exitCode", note="only in text"),
-        Never(record="tool_result", member="startedAt", tools=["Bash"]),
+        Never(record="tool_result", member="durationMs", tools=["Bash"]),
+        Never(record="tool_result", member="startedAt"),
         Never(record="terminal", member="exitCode"),
     ],
     caution=[Caution(record="tool_result", member="exec.exitCode", value=-1, note="not created")],
@@ -107,7 +110,6 @@ def test_a_command_with_all_its_facts() -> None:
         "durationMs": 12.5,
         "output": {"text": "boom", "truncated": False, "member": "content"},
         "permissions": [{"decision": "allow_once", "decidedBy": "policy", "rule": "r"}],
-        "notRecorded": ["startedAt"],
         "record": "r0",
         "result": "r1",
         "ts": "2026-01-01T00:00:00Z",
@@ -118,7 +120,7 @@ def test_an_exit_code_of_zero_is_a_fact_and_none_is_a_silence() -> None:
     assert one([call(), result(content=[], exec={"exitCode": 0})])["exitCode"] == 0
     silent = one([call(), result(content=[])])
     assert "exitCode" not in silent
-    assert "exec.exitCode" in silent["notRecorded"]
+    assert silent["notRecorded"] == ["exec.exitCode", "durationMs"]
 
 
 def test_members_of_exec_mean_nothing_for_a_search() -> None:
@@ -230,6 +232,8 @@ def test_row_kinds_come_from_provider_registry_or_record() -> None:
     ):
         assert one([call(name="X", kind=kind)])["kind"] == row
     assert one([call(name="Odd", kind="read")])["kind"] == "read"
+    assert one([call(name="Sly")])["kind"] == "other"
+    assert one([call(name="Todo")])["kind"] == "plan"
 
 
 @pytest.mark.parametrize(

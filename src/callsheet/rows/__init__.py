@@ -12,7 +12,6 @@ from callsheet.rows.nested import Nested, nested_rows
 from callsheet.rows.reduce import row_at, rows_of
 from callsheet.rows.row import (
     ROW_KINDS,
-    TOOL_KINDS,
     AgentShown,
     ChangeShown,
     Count,
@@ -28,7 +27,6 @@ from callsheet.rows.sheet import Sheet
 
 __all__ = [
     "ROW_KINDS",
-    "TOOL_KINDS",
     "AgentShown",
     "ChangeShown",
     "Context",

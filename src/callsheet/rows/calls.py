@@ -20,7 +20,7 @@ from callsheet.rows.changes import changes_shown
 from callsheet.rows.context import Context
 from callsheet.rows.inputs import title_of
 from callsheet.rows.native import count_of
-from callsheet.rows.row import TOOL_KINDS, AgentShown, Output, PermissionShown, Row, RowKind, State
+from callsheet.rows.row import ROW_KINDS, AgentShown, Output, PermissionShown, Row, RowKind, State
 from callsheet.rows.silence import not_recorded, redacted, remarks_for
 from callsheet.rows.text import bound, command_text, cut, result_output
 
@@ -40,8 +40,8 @@ def kind_of(call: ToolCall, provider: Provider | None, tool: Tool | None) -> Row
     """The row kind: an MCP tool by its provider alone, else by the registry, else by the record."""
     if provider is not None and provider.kind == "mcp":
         return "mcp_tool"
-    if tool is not None and tool.row in TOOL_KINDS:
-        return tool.row  # type: ignore[return-value]
+    if tool is not None and tool.row in ROW_KINDS and tool.row != "mcp_tool":
+        return tool.row
     return RECORD_KINDS.get(call.kind or "", "other")
 
 
@@ -64,7 +64,10 @@ def call_row(context: Context, number: int) -> Row:
     reason = pairing.why_dangling(call_id)
     state = _state(context, call_id, answer, reason)
     changes, omitted_changes = changes_shown(context, context.linked(call_id, FileChange))
+    decisions = _decisions(context, call_id, result)
     silent = not_recorded(call, result, context.registry, is_command=kind == "command")
+    if any(one.decision is not None and one.decided_by is None for one in decisions):
+        silent.append("permission.decidedBy")
     row = Row(
         row=context.row_id(number),
         kind=kind,
@@ -79,7 +82,7 @@ def call_row(context: Context, number: int) -> Row:
         parent=context.parent_row(call.parent_call_id) if call.parent_call_id else None,
         changes=changes or None,
         omitted_changes=omitted_changes or None,
-        permissions=_decisions(context, call_id, result) or None,
+        permissions=decisions or None,
         agents=[_agent(agent) for agent in context.linked(call_id, Subagent)] or None,
         not_recorded=silent or None,
         redacted=redacted(call, result) or None,

@@ -28,7 +28,6 @@ from callsheet.records import (
 from callsheet.rows.changes import changes_shown
 from callsheet.rows.context import Context
 from callsheet.rows.row import AgentShown, PermissionShown, Row, State
-from callsheet.rows.silence import member_of
 from callsheet.rows.talk import plain_row
 from callsheet.rows.text import blob_bytes, bound, command_text, compact, parts_text, raw_value
 
@@ -82,8 +81,8 @@ def terminal_row(context: Context, number: int, terminal: Terminal) -> Row:
     row.status = terminal.status
     row.exit_code = terminal.exit_code
     for entry in context.registry.never if context.registry else ():
-        if entry.record == "terminal" and member_of(terminal, entry.member) is None:
-            row.not_recorded = [*(row.not_recorded or ()), entry.member]
+        if entry.record == "terminal" and entry.member == "exitCode" and terminal.exit_code is None:
+            row.not_recorded = ["exitCode"]
     if terminal.output is not None:
         text = terminal.output.text
         data = (

@@ -33,9 +33,7 @@ RowKind = Literal[
     "notice",
 ]
 ROW_KINDS: tuple[RowKind, ...] = RowKind.__args__  # type: ignore[attr-defined]
-"""Every row kind. The first eight are kinds of tool rows."""
-
-TOOL_KINDS: frozenset[str] = frozenset(ROW_KINDS[:8])
+"""Every row kind."""
 
 State = Literal["running", "completed", "failed", "declined", "cancelled", "interrupted", "unconfirmed"]
 

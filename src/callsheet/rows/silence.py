@@ -1,7 +1,8 @@
 """What the source did not record about a call: the words 'not recorded'.
 
 Owns the union of two kinds of knowledge: the registry's ``[[never]]`` table (members that this harness has
-no field for) and the capture states of the records at hand. A member that is there is never listed.
+no field for; of these, those that a row has a place for) and the capture states of the records at hand. A
+member that is there is never listed.
 
 Must never know: how it is worded.
 """
@@ -11,14 +12,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from callsheet.records import Record, ToolCall, ToolResult, type_name
 from callsheet.registry import Registry
 from callsheet.rows.row import Remark
+from callsheet.rows.text import raw_value
 
 _HUMP = re.compile("[A-Z]")
 _SILENT = ("absent", "unavailable")
+_PLACES = frozenset({"name", "input", "content", "exec.exitCode", "durationMs", "exitCode", "output"})
+"""Members that a row has a place for."""
 
 
 def member_of(record: Any, path: str) -> Any:
@@ -26,6 +30,8 @@ def member_of(record: Any, path: str) -> Any:
     value = record
     for name in path.split("."):
         attribute = _HUMP.sub(lambda hump: "_" + hump.group().lower(), name)
+        if isinstance(value, Raw):
+            value = raw_value(value)
         value = value.get(name) if isinstance(value, dict) else getattr(value, attribute, None)
         if value is None or value is UNSET:
             return None
@@ -51,11 +57,12 @@ def not_recorded(
             if capture.state in _SILENT and capture.blob is None and member_of(record, path) is None:
                 found[path] = None
         for entry in registry.never if registry else ():
-            applies = entry.record == type_name(record) and (
-                bool(call and call.name in entry.tools)
-                if entry.tools
-                else is_command or not entry.member.startswith("exec.")
-            )
+            if entry.record != type_name(record) or entry.member not in _PLACES:
+                continue
+            if entry.tools:
+                applies = call is not None and call.name in entry.tools
+            else:
+                applies = is_command or not entry.member.startswith("exec.")
             if applies and member_of(record, entry.member) is None:
                 found[entry.member] = None
     if result is not None and result.content is None and "content" not in (result.capture or {}):

@@ -15,7 +15,7 @@ from callsheet.pairing.words import Verdict, verdict_of
 from callsheet.records import InputRequest, Message, Permission, Plan, Reasoning, Record
 from callsheet.rows.context import Context
 from callsheet.rows.row import PermissionShown, Row, RowKind, State
-from callsheet.rows.silence import redacted
+from callsheet.rows.silence import redacted, remarks_for
 from callsheet.rows.text import bound, compact, cut, first_line, parts_text
 
 _ENTRY_MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]"}
@@ -44,6 +44,7 @@ def plain_row(
         title=cut(title, context.limits.title),
         record=record.id or f"#{number}",
         redacted=redacted(record) or None,
+        remarks=remarks_for(record, context.registry) or None,
         ts=record.ts,
         provisional=context.provisional,
     )
