@@ -10,7 +10,7 @@ Must never know: harnesses, audit, native sources.
 from __future__ import annotations
 
 from callsheet.rules.bundle import check_bundle
-from callsheet.rules.finding import Finding, Problem
+from callsheet.rules.finding import Checked, Finding, Problem
 from callsheet.rules.stream import StreamCheck, check_stream
 from callsheet.rules.table import ALL, PROFILE, RULES, Rule
 
@@ -18,6 +18,7 @@ __all__ = [
     "ALL",
     "PROFILE",
     "RULES",
+    "Checked",
     "Finding",
     "Problem",
     "Rule",

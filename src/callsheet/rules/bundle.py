@@ -20,7 +20,7 @@ from callsheet.records.bundle import Bundle
 from callsheet.records.stream import stream_lines
 from callsheet.rules.across import Place, Stream, agent_as_terminal, unresolved_terminal
 from callsheet.rules.envelope import PART_LISTS
-from callsheet.rules.finding import Finding, Json, Problem, shown, step
+from callsheet.rules.finding import Checked, Finding, Json, Problem, shown, step
 from callsheet.rules.stream import StreamCheck
 from callsheet.wire.blobs import blob_path
 
@@ -93,8 +93,12 @@ def _blob_refs(record: Json) -> Iterator[tuple[str, Json]]:
             yield f"{path}/blob", reference
 
 
-def check_bundle(bundle: Bundle) -> Iterator[Finding]:
+def check_bundle(bundle: Bundle, checked: Checked | None = None) -> Iterator[Finding]:
     """Checks a bundle.
+
+    Args:
+        bundle: The opened bundle.
+        checked: Counts what was checked, if given.
 
     Yields:
         Findings of each stream in the manifest's order, then those that need all streams. A finding about the
@@ -118,6 +122,9 @@ def check_bundle(bundle: Bundle) -> Iterator[Finding]:
         except _UNREADABLE as error:
             yield _manifest(f"{at}/file", f"the stream cannot be read: {error}", entry.id)
             continue
+        if checked is not None:
+            checked.streams += 1
+            checked.records += lines
         yield from check.end()
         if entry.records is not None and entry.records != lines:
             yield _manifest(

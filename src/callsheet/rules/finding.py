@@ -53,6 +53,13 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     stream: str | None = None
 
 
+class Checked(Struct):
+    """How much was checked, for those who ask: streams, and lines that are or should be records."""
+
+    streams: int = 0
+    records: int = 0
+
+
 _MOST = 60
 
 

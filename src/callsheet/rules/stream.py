@@ -14,7 +14,7 @@ from typing import Protocol
 
 from callsheet.records import TYPES
 from callsheet.rules.across import Stream, agent_as_terminal, unresolved_terminal
-from callsheet.rules.finding import Finding, Json, Problem
+from callsheet.rules.finding import Checked, Finding, Json, Problem
 from callsheet.rules.proof import Proof
 from callsheet.rules.request import asr_283, secret_questions
 from callsheet.rules.table import PROFILE, RULES
@@ -124,18 +124,24 @@ class StreamCheck:
             self.memory.secrets[name] = known
 
 
-def check_stream(lines: Iterable[Line]) -> Iterator[Finding]:
+def check_stream(lines: Iterable[Line], checked: Checked | None = None) -> Iterator[Finding]:
     """Checks a stream that stands alone.
 
     Args:
         lines: Its lines (``records.stream.stream_lines``).
+        checked: Counts what was checked, if given.
 
     Yields:
         Findings as they are met, then those that need the whole stream, by line.
     """
     check = StreamCheck()
+    count = 0
     for line in lines:
+        count += 1
         yield from check.line(line)
+    if checked is not None:
+        checked.streams += 1
+        checked.records += count
     memory = check.memory
     late = check.end()
     for name, places in memory.open_terminals.items():
