@@ -1,13 +1,15 @@
 """Ties each sent tool_result block to the stored result it is, or to none.
 
-Owns: the stored results of a file by call id, the texts with records of their own, and the sent blocks that are not
-explained yet. A sent block belongs to the stored result with its call id whose text it holds. Where several results
-have one id, text alone decides between them; equal texts leave it open, and then none is claimed. Never by order, nor
-by ``sourceToolAssistantUUID``: real requests pair one call with another call's result (capture ``duplicate_ids``).
-Only a result that stands after a request and is stamped later is known not to be in it.
+Owns: the stored results of a file by call id, the texts with records of their own, and the sent blocks that
+are not explained yet. A sent block belongs to the stored result with its call id whose text it holds. Where
+several results have one id, text alone decides between them; equal texts leave it open, and then none is
+claimed. Never by order, nor by ``sourceToolAssistantUUID``: real requests pair one call with another call's
+result (capture ``duplicate_ids``). Only a result that stands after a request and is stamped later is known
+not to be in it.
 
-Interactive sessions store a reminder after the request that carried it, so a block that the records so far do not
-explain waits with its content, in a bounded store (``BUDGET``), for what comes; at the end it is taken as it is.
+Interactive sessions store a reminder after the request that carried it, so a block that the records so far
+do not explain waits with its content, in a bounded store (``BUDGET``), for what comes; at the end it is
+taken as it is.
 
 Must never know: lines and hashes; records, pairing. Rules: ASR-259, decisions 2, 3 and 7.
 """
@@ -21,7 +23,7 @@ from msgspec import Struct
 
 from callsheet.harness.claude_code.deliveries import Deliveries, Place, Proof, Request, Result
 from callsheet.harness.claude_code.own_text import BLANKS, OwnTexts
-from callsheet.harness.claude_code.sent_block import DIFFERENT, EXACT, Fit, fit, without_own_end
+from callsheet.harness.claude_code.sent_block import AS_STORED, DIFFERENT, EXACT, Fit, fit, without_own_end
 
 BUDGET: Final = 8 << 20
 """Bytes of sent blocks that wait for an explanation; the oldest are given up first."""
@@ -107,51 +109,61 @@ class Claims:
     def rendered(self, text: str) -> None:
         """Takes in what an attachment rendered, and looks whether it explains a block that waits."""
         self.own.add(text, rendered=True)
-        for key in list(islice(reversed(self._waiting), _RECENT)):
-            sent = self._waiting[key]
-            if _may_hold(sent.content, text):
-                self._look(sent)
-                if any(found.rank == EXACT for found in sent.fits):
+        if self._waiting:
+            for key in list(islice(reversed(self._waiting), _RECENT)):
+                sent = self._waiting[key]
+                if _may_hold(sent.content, text) and self._explains(sent):
                     self._done(key)
 
     def sent(self, sent: Sent) -> None:
         """Takes a block of a blob in, with its content."""
-        self._look(sent)
-        if any(found.rank == EXACT for found in sent.fits):
+        if self._explains(sent):
             sent.content = None
             return
         self._waiting[id(sent)] = sent
         self._waiting_size += sent.size
         if self._waiting_size > BUDGET:
             for key in list(self._waiting)[:-1]:
+                self._explains(self._waiting[key])
                 self._done(key)
                 if self._waiting_size <= BUDGET // 2:
                     break
 
     def prove(self, sent: Sent, request: Request) -> None:
         """A request carries this block."""
-        sent.request = sent.request or request
+        sent.request = request = sent.request or request
+        for result, found in zip(self._by_id.get(sent.call_id, ()), sent.fits, strict=False):
+            result.copied |= found.rank != DIFFERENT
         if sent.content is None:
-            self._settle(sent, sent.request)
+            self._settle(sent, request)
 
     def prove_stored(self, result: Result, request: Request) -> None:
         """A request carries a block that is equal to this stored one."""
-        proof = Proof(request, None, 0, Fit(EXACT, False, None))
+        proof = Proof(request, None, 0, AS_STORED)
         known = self._by_id.get(result.call_id, ())
-        fits = [(one, proof) for one in known if one.content == result.content and one.may_be_in(request)]
-        self._claim(result.call_id, request, fits)
+        equal = [one for one in known if one.content == result.content and one.may_be_in(request)]
+        self._claim(result.call_id, [(one, proof) for one in equal])
 
     def close(self) -> Deliveries:
         """Takes what still waits as it is."""
         for key in list(self._waiting):
-            self._look(self._waiting[key])
+            self._explains(self._waiting[key])
             self._done(key)
         return Deliveries(self.results)
 
-    def _look(self, sent: Sent) -> None:
-        left = Fit(DIFFERENT, True, without_own_end(sent.content, self.own))
-        known = self._by_id.get(sent.call_id, ())
-        sent.fits = tuple([fit(one.content, sent.content, self.own) or left for one in known])
+    def _explains(self, sent: Sent) -> bool:
+        """Looks how a block fits the results with its id, and whether one of them is all there is to it."""
+        fits = []
+        other = None
+        explained = False
+        for one in self._by_id.get(sent.call_id, ()):
+            found = fit(one.content, sent.content, self.own)
+            if found is None:
+                found = other = other or Fit(DIFFERENT, True, without_own_end(sent.content, self.own))
+            explained |= found.rank == EXACT
+            fits.append(found)
+        sent.fits = tuple(fits)
+        return explained
 
     def _done(self, key: int) -> None:
         """A block waits no longer."""
@@ -163,22 +175,30 @@ class Claims:
 
     def _settle(self, sent: Sent, request: Request) -> None:
         known = self._by_id.get(sent.call_id, ())
-        fits = [pair for pair in zip(known, sent.fits, strict=False) if pair[0].may_be_in(request)]
-        best = max((found.rank for _, found in fits), default=DIFFERENT)
-        fits = [(one, found) for one, found in fits if found.rank == best]
-        for late in known[len(sent.fits) :]:  # stored since the look: it can still be the same text
-            if fits and late.may_be_in(request) and late.content.has_text_of(fits[0][0].content):
-                fits.append((late, fits[0][1]))
-        proofs = [(one, Proof(request, sent.blob, sent.block, found)) for one, found in fits]
-        self._claim(sent.call_id, request, proofs)
+        fits = sent.fits
+        if len(known) == len(fits) == 1:  # as a rule
+            if known[0].may_be_in(request):
+                self._claim(sent.call_id, [(known[0], Proof(request, sent.blob, sent.block, fits[0]))])
+            return
+        possible = [pair for pair in zip(known, fits, strict=False) if pair[0].may_be_in(request)]
+        best = max((found.rank for _, found in possible), default=DIFFERENT)
+        possible = [(one, found) for one, found in possible if found.rank == best]
+        for late in known[len(fits) :]:  # stored since the look: it can still be the same text
+            if possible and late.may_be_in(request) and late.content.has_text_of(possible[0][0].content):
+                possible.append((late, possible[0][1]))
+        self._claim(
+            sent.call_id, [(one, Proof(request, sent.blob, sent.block, found)) for one, found in possible]
+        )
 
-    def _claim(self, call_id: str, request: Request, fits: list[tuple[Result, Proof]]) -> None:
-        """Gives the proof to the one result that fits; to none when several do."""
-        if call_id in self._crowded or not all(
-            one is fits[0][0] or one.is_same(fits[0][0]) for one, _ in fits
-        ):
+    def _claim(self, call_id: str, fits: list[tuple[Result, Proof]]) -> None:
+        """Gives each proof to its result if they are all one; to none when several differ."""
+        if not fits:
+            return
+        first, proof = fits[0]
+        alone = len(fits) == 1 or all(one.is_same(first) for one, _ in fits)
+        if not alone or call_id in self._crowded:
             if not any(one.proof for one, _ in fits):
-                self._undecided(call_id, request, [one for one, _ in fits])
+                self._undecided(call_id, proof.request, [one for one, _ in fits])
             return
         for one, proof in fits:
             if one.proof is None or proof.goes_before(one.proof):

@@ -1,7 +1,7 @@
 """What is known of each stored tool result: its place, its facts, and the proof that a request carried it.
 
-Owns: the working form while a file is read (``Result``, ``Proof``), and the packed table that is left when it has
-been read: under a hundred bytes a result that was sent, nothing for one that was not.
+Owns: the working form while a file is read (``Result``, ``Proof``), and the packed table that is left when
+it has been read: under a hundred bytes a result that was sent, nothing for one that was not.
 
 Must never know: how a proof comes about; records, files.
 """
@@ -33,11 +33,12 @@ class Delivery(NamedTuple):
 
     Attributes:
         request: The ``api-request`` that proves it, the first in the file.
-        blob: The ``api-request-blob`` with the sent copy; None when the request names stored records themselves.
+        blob: The ``api-request-blob`` with the sent copy; None when the request names stored records
+            themselves.
         pointer: JSON pointer to the sent block in the blob's line, empty without blob.
         source: Where the content is to be read: ``stored`` (the stored block) or ``blob`` (the sent copy).
-        keep: Ranges of that block's ``content`` that are the result's: of characters in a text, of parts in an
-            array. None for all of it. ``sent_block.cut`` takes them out.
+        keep: Ranges of that block's ``content`` that are the result's: of characters in a text, of parts in
+            an array. None for all of it. ``sent_block.cut`` takes them out.
     """
 
     request: Place
@@ -69,7 +70,7 @@ class Proof(Struct, gc=False):
 
 
 class Result(Struct, gc=False):
-    """A stored tool_result block."""
+    """A stored tool_result block; ``copied`` once a request has brought a copy of its text."""
 
     call_id: str
     line: int
@@ -78,6 +79,7 @@ class Result(Struct, gc=False):
     stamp: str | None
     content: StoredContent
     proof: Proof | None = None
+    copied: bool = False
 
     def is_same(self, other: Result) -> bool:
         """One native result written twice: equal call id, time and content (decision 2)."""
@@ -126,7 +128,7 @@ class Deliveries:
         return len(self._offsets)
 
     def find(self, offset: int, block: int) -> Delivery | None:
-        """The proof of the result at ``message.content[block]`` of the line at ``offset``."""
+        """The proof of the result at ``message.content[block]`` of the record at ``offset``."""
         first = bisect_left(self._offsets, offset)
         last = bisect_right(self._offsets, offset, first)
         at = bisect_left(self._blocks, block, first, last)

@@ -1,12 +1,13 @@
 """Text with a record of its own that a request carries inside a tool result.
 
-Owns: the index of such texts (reminders and hook context that attachments render, words of the user), and the cut
-of them out of a sent text. Claude Code appends them to the last result of a message, each trimmed, with an empty
-line before it. A piece is cut only where it stands, to the letter, between such joints; what has no record of its
-own stays content (ASR-259, decision 7). Nothing here reads a text for its meaning, its tags included.
+Owns: the index of such texts (reminders and hook context that attachments render, words of the user), and
+the cut of them out of a sent text. Claude Code appends them to the last result of a message, each trimmed,
+with an empty line before it. A piece is cut only where it stands, to the letter, between such joints; what
+has no record of its own stays content (ASR-259, decision 7). Nothing here reads a text for its meaning, its
+tags included.
 
-Bounded: of a text only its length and hash are kept. The hash is Python's own, keyed anew in every process, so no
-file can be made to collide.
+Bounded: of a text only its length and hash are kept. The hash is Python's own, keyed anew in every process,
+so no file can be made to collide.
 
 Must never know: records, lines, requests.
 """
@@ -22,6 +23,7 @@ BLANKS = (
 
 _HEAD = 24
 _LENGTHS = 512
+_TRIES = 256  # joints inside one text, at most
 
 Ranges = tuple[tuple[int, int], ...]
 """Half-open ranges in ascending order: of characters in a text, of parts in an array."""
@@ -41,8 +43,8 @@ class OwnTexts:
 
         Args:
             text: All of it.
-            rendered: It is an attachment's rendering. Such a text may be cut off wherever a sent text ends with it;
-                a user's words (which can be as short as ``ok``) only where the stored result is known to end.
+            rendered: It is an attachment's rendering. Such a text may be cut off wherever a sent text ends
+                with it; a user's words (which can be as short as ``ok``) only after a known result.
         """
         text = text.strip(BLANKS)
         if not text:
@@ -86,11 +88,14 @@ class OwnTexts:
 
         Args:
             text: A sent text whose first ``start`` characters are the result itself.
-            start: Where the appended pieces begin, each after a joint (the first of an empty result has none).
+            start: Where the appended pieces begin, each after a joint (the first of an empty result has
+                none).
 
         Returns:
             Ranges of ``text``, joints of cut pieces not among them; empty when all of it is own text.
         """
+        if text.startswith(JOINT, start) and hash(text[start + len(JOINT) :]) in self._texts:
+            return ()
         left: list[tuple[int, int]] = []
         at = start
         while at < len(text):
@@ -110,10 +115,12 @@ class OwnTexts:
 
     def end(self, text: str) -> int:
         """Where the run of rendered texts at the end of ``text`` begins, with the joint before it."""
-        end = len(text)
-        at = text.rfind(JOINT, 0, end)
-        while at >= 0 and end - at - len(JOINT) <= self._longest:
+        end = at = len(text)
+        tries = 0
+        while (at := text.rfind(JOINT, 0, at)) >= 0 and end - at - len(JOINT) <= self._longest:
             if self._texts.get(hash(text[at + len(JOINT) : end])):
                 end = at
-            at = text.rfind(JOINT, 0, at)
+                tries = 0
+            elif (tries := tries + 1) > _TRIES:
+                break
         return 0 if self._texts.get(hash(text[:end])) else end

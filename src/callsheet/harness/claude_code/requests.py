@@ -1,22 +1,22 @@
-"""Which stored tool results a recorded request carried to the model, and with which text (ASR-259, decision 7).
+"""Which stored tool results a recorded request carried to the model, and with which text.
 
-Owns: a fold over one session or agent file, which since 2.1.300 records its own requests. An ``api-request``
-lists the messages it adds to those of its ``base`` as hashes in ``tail``. Each hash is that of an
-``api-request-blob``, or of stored user records joined (every prefix of a run of them). A message that a request keeps
-from its base was in the tail of an earlier one, so the tails of all requests name every message sent, whichever
-thread sent it: nothing is rebuilt, and a cycle of bases or a huge ``keep`` costs nothing. A request that contradicts
-itself or its base proves nothing. Which stored result a sent block is, ``claims`` decides.
+Owns: a fold over one session or agent file, which since 2.1.300 records its own requests. An
+``api-request`` lists the messages it adds to those of its ``base`` as hashes in ``tail``. Each hash is that
+of an ``api-request-blob``, or of stored user records joined (every prefix of a run of them). A message that
+a request keeps from its base was in the tail of an earlier one, so the tails of all requests name every
+message sent, whichever thread sent it: nothing is rebuilt, and a cycle of bases or a huge ``keep`` costs
+nothing. A request that contradicts itself or its base proves nothing. Which stored result a sent block is,
+``claims`` decides.
 
-Memory: no text is kept; some hundred bytes a result until ``close``, then what ``deliveries`` packs. What comes in
-an unusual order is held in bounded tables, the oldest given up first.
+Memory: no text is kept; some hundred bytes a result until ``close``, then what ``deliveries`` packs. What
+comes in an unusual order is held in bounded tables, the oldest given up first.
 
-Must never know: files, records, pairing, what a result means.
+Must never know: files, records, pairing, what a result means. Rules: ASR-259, decision 7.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -24,25 +24,26 @@ from msgspec import Raw, Struct
 
 from callsheet.harness.claude_code.claims import Claims, Doubt, Sent
 from callsheet.harness.claude_code.deliveries import Deliveries, Delivery, Place, Request, Result
-from callsheet.harness.claude_code.sent_block import UNWRITABLE, canonical, stored_content, uncached
+from callsheet.harness.claude_code.runs import Prefix, Runs
+from callsheet.harness.claude_code.sent_block import stored_content
 from callsheet.registry.versions import version_key
 from callsheet.wire.lossless import NotJson, decode
 
-RECORDS_NONE: Final = (2, 1, 260)
-"""The newest version known to record no requests; lines of later ones are worth their hashing."""
+LAST_WITHOUT: Final = (2, 1, 260)
+"""The newest version known to record no requests; results of later ones are worth a look."""
 LIMIT: Final = 16_384
 """Entries of each table of things whose other half has not come yet."""
 _ABSENT = Raw()
 _FAILS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_HASH = re.compile(r"[0-9a-f]{64}")
-_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 _CONTRADICTS = -1
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-class _Line(Struct, gc=False):
+class RequestLine(Struct, gc=False):
+    """What the fold reads of a native record. A reader with a struct of its own may inherit this one."""
+
     type: Any = None
     subtype: Any = None
     version: Any = None
@@ -65,37 +66,18 @@ class _MessageId(Struct, gc=False):
     id: Any = None
 
 
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(RequestLine)
 _message = msgspec.json.Decoder(_Message)
 _message_id = msgspec.json.Decoder(_MessageId)
-
-
-class _Run:
-    """The hash of user records in a row, as if joined to one message; ``first`` is its first result."""
-
-    def __init__(self, first: int) -> None:
-        self.first = first
-        self._hash: Any = None
-
-    def add(self, blocks: bytes) -> None:
-        if self._hash is None:
-            self._hash = hashlib.sha256(b'{"content":[' + blocks)
-        else:
-            self._hash.update(b"," + blocks)
-
-    def key(self) -> int:
-        joined = self._hash.copy()
-        joined.update(b'],"role":"user"}')
-        return int.from_bytes(joined.digest()[:8], "big")
 
 
 class RequestEvidence:
     """The fold. Feed lines in file order, close, then ask.
 
-    Lines of type user, assistant, attachment, system and ``api-request*`` matter; others may be fed or left out.
+    Records of type user, assistant, attachment, system and ``api-request*`` matter; others may be left out.
 
-    Hashing is the cost here, and files of versions that record no requests are not worth it: until a line of a newer
-    version or a request record comes by, results are passed over. ``incomplete`` tells that this was wrong (an old
+    Files of versions that record no requests are not worth the work: until a record of a newer version or a
+    request record comes by, results are passed over. ``incomplete`` tells that this was wrong (an old
     session that a newer version resumed): then a fold with ``eager=True`` must be fed from the start.
 
     Attributes:
@@ -108,11 +90,8 @@ class RequestEvidence:
         self._skipped = False
         self._version: Any = None
         self._claims = Claims()
-        self._message_id: str | None = None
-        self._runs = [_Run(0)]
-        self._joined: dict[
-            int, tuple[int, int]
-        ] = {}  # key of a run: its first result, and the one after its last
+        self._runs = Runs(self._claims.results)
+        self._joined: dict[int, Prefix] = {}
         self._blobs: dict[int, list[Sent]] = {}
         self._unmet: dict[int, Request] = {}  # tail keys that nothing answers to yet
         self._counts: dict[str, int | None] = {}  # messages of each request, where known
@@ -138,31 +117,37 @@ class RequestEvidence:
             data: The record. A bad one is passed over.
         """
         line = _read(data)
-        if line is None or not isinstance(line.type, str):
-            return
+        if line is not None:
+            self.take(number, offset, len(data), line)
+
+    def take(self, number: int, offset: int, size: int, line: RequestLine) -> None:
+        """Takes one native record in that is decoded already (see ``feed``)."""
         match line.type:
             case "user":
                 if self._wanted(line):
-                    self._take_user(number, offset, line, b'"cache_control"' in data)
+                    self._take_user(number, offset, size, line)
             case "attachment":
                 if self._wanted(line):
                     self._take_attachment(line)
             case "assistant":
-                self._take_assistant(line)
+                message_id = _member(line.message, "id", _message_id)
+                self._runs.end(message_id if isinstance(message_id, str) else None)
             case "system":
                 if line.subtype == "compact_boundary":
-                    self._break_run(None)
+                    self._runs.end()
             case "api-request-blob":
                 self._eager = True
-                self._take_blob(Place(number, offset, len(data)), line)
+                self._take_blob(Place(number, offset, size), line)
             case "api-request":
                 self._eager = self.present = True
-                self._take_request(Place(number, offset, len(data)), line)
+                self._take_request(Place(number, offset, size), line)
+                self._join(self._runs.passed())
             case _:
                 pass
 
     def close(self) -> None:
         """Ends the file and lets go of everything but the deliveries."""
+        self._join(self._runs.passed())
         for waiting in self._unbased.values():
             for _, request, keys in waiting:
                 self._prove(request, keys)
@@ -170,6 +155,7 @@ class RequestEvidence:
         doubts = self.doubts
         self._claims = Claims()
         self._claims.doubts = doubts
+        self._runs = Runs(self._claims.results)
         self._joined.clear()
         self._blobs.clear()
         self._unmet.clear()
@@ -187,21 +173,21 @@ class RequestEvidence:
             raise ValueError("close the evidence before asking")
         return self._deliveries.find(offset, block)
 
-    def _wanted(self, line: _Line) -> bool:
+    def _wanted(self, line: RequestLine) -> bool:
         if not self._eager and line.version != self._version:
             self._version = line.version
             key = version_key(line.version) if isinstance(line.version, str) else None
-            self._eager = key is not None and key > RECORDS_NONE
+            self._eager = key is not None and key > LAST_WITHOUT
         self._skipped |= not self._eager
         return self._eager
 
     # Stored records.
 
-    def _take_user(self, number: int, offset: int, line: _Line, cached: bool) -> None:
+    def _take_user(self, number: int, offset: int, size: int, line: RequestLine) -> None:
         content = _member(line.message, "content", _message)
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if not isinstance(blocks, list):
-            self._break_run(self._message_id)
+            self._runs.end()
             return
         stamp = _stamp(line.timestamp)
         for index, block in enumerate(blocks):
@@ -213,31 +199,9 @@ class RequestEvidence:
                 self._claims.store(Result(call_id, number, offset, index, stamp, facts))
             elif block.get("type") == "text" and isinstance(text, str):
                 self._claims.own.add(text, rendered=False)
-        try:
-            joined = canonical(uncached(blocks) if cached else blocks)[1:-1]
-        except UNWRITABLE:
-            self._break_run(self._message_id)
-            return
-        count = len(self._claims.results)
-        for run in self._runs if joined else ():
-            run.add(joined)
-            if run.first < count:
-                key = run.key()
-                self._joined.setdefault(key, (run.first, count))
-                self._answer(key)
+        self._join(self._runs.add(blocks, size))
 
-    def _take_assistant(self, line: _Line) -> None:
-        message_id = _member(line.message, "id", _message_id)
-        self._break_run(message_id if isinstance(message_id, str) else None)
-
-    def _break_run(self, message_id: str | None) -> None:
-        """A run ends at an assistant record; results between the blocks of one message may still join."""
-        started = _Run(len(self._claims.results))
-        same = message_id is not None and message_id == self._message_id
-        self._runs = [self._runs[0], started] if same else [started]
-        self._message_id = message_id
-
-    def _take_attachment(self, line: _Line) -> None:
+    def _take_attachment(self, line: RequestLine) -> None:
         for item in line.rendered if isinstance(line.rendered, list) else ():
             content = item.get("content") if isinstance(item, dict) else None
             for part in content if isinstance(content, list) else (content,):
@@ -247,10 +211,9 @@ class RequestEvidence:
 
     # Request records.
 
-    def _take_blob(self, place: Place, line: _Line) -> None:
-        key = _key(line.hash)
+    def _take_blob(self, place: Place, line: RequestLine) -> None:
         content = _member(line.message, "content", _message)
-        if key is None or not isinstance(content, list):
+        if not _is_hash(line.hash) or not isinstance(content, list):
             return
         found = []
         for index, block in enumerate(content):
@@ -262,15 +225,16 @@ class RequestEvidence:
         for one in found:
             self._claims.sent(one)
         if found:
+            key = hash(line.hash)
             self._blobs[key] = found
             self._answer(key)
 
-    def _take_request(self, place: Place, line: _Line) -> None:
-        name, base, keep = line.id, line.base, line.keep
-        tail = [_key(item) for item in line.tail] if isinstance(line.tail, list) else [None]
-        keys = [key for key in tail if key is not None]
+    def _take_request(self, place: Place, line: RequestLine) -> None:
+        name, base, keep, tail = line.id, line.base, line.keep, line.tail
+        keys = [hash(key) for key in tail if _is_hash(key)] if isinstance(tail, list) else []
         if (
-            len(keys) < len(tail)
+            not isinstance(tail, list)
+            or len(keys) < len(tail)
             or not isinstance(name, str)
             or not (base is None or isinstance(base, str))
             or not (type(keep) is int and keep >= 0)
@@ -279,7 +243,7 @@ class RequestEvidence:
                 "request_unreadable", place.line, "request record with a member of a wrong type"
             )
             return
-        early = self._unbased.pop(name, [])
+        early = self._unbased.pop(name, ())
         for other, request, _ in early:
             self._claims.doubt(
                 "request_contradicts", request.place.line, "request whose base stands after it"
@@ -294,27 +258,35 @@ class RequestEvidence:
         if base is None or base in self._counts:
             self._prove(request, keys)
         else:
-            _put(self._unbased, base, [*self._unbased.get(base, []), (name, request, keys)])
+            if base not in self._unbased:
+                _put(self._unbased, base, [])
+            self._unbased[base].append((name, request, keys))
         _put(self._counts, name, None if known is None else keep + len(keys))
 
+    def _join(self, prefixes: Sequence[Prefix]) -> None:
+        for prefix in prefixes:
+            self._joined.setdefault(prefix.key, prefix)
+            self._answer(prefix.key)
+
     def _answer(self, key: int) -> None:
-        """A message came whose request was there before it."""
+        """A message is known now that a request may have named before."""
         request = self._unmet.pop(key, None)
         if request is not None:
             self._prove(request, [key])
 
     def _prove(self, request: Request, keys: list[int]) -> None:
         for key in keys:
-            run = self._joined.pop(key, None)
             sent = self._blobs.pop(key, None)
             if sent is not None:
                 for one in sent:
                     self._claims.prove(one, request)
-            elif run is not None:
-                for result in self._claims.results[slice(*run)]:
+                continue
+            prefix = self._joined.pop(key, None)
+            if prefix is not None:
+                for result in self._claims.results[prefix.first : prefix.end]:
                     self._claims.prove_stored(result, request)
-            else:
-                _put(self._unmet, key, request)
+                continue
+            _put(self._unmet, key, request)
 
 
 def _put(table: dict[_K, _V], key: _K, value: _V) -> None:
@@ -325,7 +297,7 @@ def _put(table: dict[_K, _V], key: _K, value: _V) -> None:
             del table[old]
 
 
-def _read(data: bytes) -> _Line | None:
+def _read(data: bytes) -> RequestLine | None:
     try:
         return _line.decode(data)
     except _FAILS:
@@ -336,7 +308,7 @@ def _read(data: bytes) -> _Line | None:
         return None
     if not isinstance(value, dict):
         return None
-    return _Line(**{name: value[name] for name in _Line.__struct_fields__ if name in value})
+    return RequestLine(**{name: value[name] for name in RequestLine.__struct_fields__ if name in value})
 
 
 def _member(message: Any, name: str, decoder: msgspec.json.Decoder[Any]) -> Any:
@@ -353,11 +325,11 @@ def _member(message: Any, name: str, decoder: msgspec.json.Decoder[Any]) -> Any:
     return message.get(name) if isinstance(message, dict) else None
 
 
-def _key(value: Any) -> int | None:
-    """The first 64 bits of a native hash."""
-    return int(value[:16], 16) if isinstance(value, str) and _HASH.fullmatch(value) else None
+def _is_hash(value: Any) -> bool:
+    """Whether it can be a native hash; what Python hashes it to is the ``key`` it is known by here."""
+    return type(value) is str and len(value) == 64
 
 
 def _stamp(value: Any) -> str | None:
-    """A native time in the one form that sorts as text, None for any other."""
-    return value if isinstance(value, str) and _STAMP.fullmatch(value) else None
+    """A native time in the one form that sorts as text (``2026-11-30T22:02:42.189Z``), None for any other."""
+    return value if isinstance(value, str) and len(value) == 24 and value[19] + value[23] == ".Z" else None

@@ -1,9 +1,10 @@
 """A stored tool result against the block a request carries: is it the same, and which part of it.
 
-Owns: the small facts kept of a stored result (lengths and hashes, never its text), and how well a sent block fits
-them. What Claude Code does to a result on its way was seen in captures (docs of the harness): the last one of a
-message is trimmed and gets own texts appended; an array gets them as parts of their own, with an LF added to the
-text part before them. Anything else that differs is the model's to have seen: it comes from the request's copy.
+Owns: the small facts kept of a stored result (lengths and hashes, never its text), and how well a sent
+block fits them. What Claude Code does to a result on its way was seen in captures (docs of the harness):
+the last one of a message is trimmed and gets own texts appended; an array gets them as parts of their own,
+with an LF added to the text part before them. Anything else that differs is the model's to have seen: it
+comes from the request's copy.
 
 Must never know: lines, requests, call records. Rules: ASR-259.
 """
@@ -126,6 +127,9 @@ class Fit(NamedTuple):
     keep: Ranges | None
 
 
+AS_STORED = Fit(EXACT, False, None)
+
+
 def fit(stored: StoredContent, sent: Any, own: OwnTexts) -> Fit | None:
     """Compares a sent ``content`` with a stored one; None when the stored one isn't in it."""
     if sent is None:
@@ -134,24 +138,26 @@ def fit(stored: StoredContent, sent: Any, own: OwnTexts) -> Fit | None:
         return _fit_text(stored, sent, own) if stored.length >= 0 else None
     if isinstance(sent, list):
         return None if stored.parts is None else _fit_parts(stored.parts, sent, own)
-    return Fit(EXACT, False, None) if stored == stored_content(sent) else None
+    return AS_STORED if stored == stored_content(sent) else None
 
 
 def _fit_text(stored: StoredContent, sent: str, own: OwnTexts) -> Fit | None:
-    partial = None
-    blanks = stored.trimmed_length != stored.length
-    for size, text_hash, keep in (
-        (stored.length, stored.whole, None),
-        (stored.trimmed_length, stored.trimmed, ((stored.lead, stored.lead + stored.trimmed_length),)),
-    )[: 1 + blanks]:
-        if len(sent) < size or hash(sent[:size]) != text_hash:
-            continue
-        left = own.left(sent, size)
+    size = stored.length
+    whole = None
+    if len(sent) >= size and hash(sent[:size]) == stored.whole:
+        whole = own.left(sent, size)
+        if not whole:
+            return AS_STORED
+    trimmed = stored.trimmed_length
+    if trimmed != size and len(sent) >= trimmed and hash(sent[:trimmed]) == stored.trimmed:
+        left = own.left(sent, trimmed)
         if not left:
-            return Fit(EXACT, False, keep)
-        if sent.startswith(JOINT, size):
-            partial = Fit(PARTIAL, True, _joined((0, size), left))
-    return partial
+            return Fit(EXACT, False, ((stored.lead, stored.lead + trimmed),))
+        if sent.startswith(JOINT, trimmed):
+            return Fit(PARTIAL, True, _joined((0, trimmed), left))
+    if whole and sent.startswith(JOINT, size):
+        return Fit(PARTIAL, True, _joined((0, size), whole))
+    return None
 
 
 def _fit_parts(stored: tuple[int, ...], sent: list[Any], own: OwnTexts) -> Fit | None:
@@ -172,7 +178,7 @@ def _fit_parts(stored: tuple[int, ...], sent: list[Any], own: OwnTexts) -> Fit |
         glued = True
     keep = [index for index in range(count, len(sent)) if (_text_of(sent[index]) or "") not in own]
     if not keep:
-        return Fit(EXACT, False, None)
+        return AS_STORED
     return Fit(PARTIAL, True, _joined((0, count), tuple((index, index + 1) for index in keep)))
 
 
