@@ -144,7 +144,12 @@ def _manifest(path: str, message: str, stream: str) -> Finding:
 
 def _between(streams: dict[str, Stream]) -> Iterator[Finding]:
     agents = {name for memory in streams.values() for name in memory.agents}
-    sessions = {memory.session: memory for memory in streams.values() if memory.session is not None}
+    sessions: dict[str, Stream] = {}
+    for memory in streams.values():
+        if memory.session is not None:
+            sessions.setdefault(
+                memory.session, memory
+            )  # a subagent's stream may bear its parent's session id
     gaps = any(memory.has_missing_session for memory in streams.values())
     for own, memory in streams.items():
         found = []

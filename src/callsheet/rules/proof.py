@@ -16,16 +16,22 @@ import msgspec
 from msgspec import UNSET
 
 from callsheet import records as rec
+from callsheet.records.tool_call import FORBIDDEN
 from callsheet.rules.across import KEY_OF, Place, Stream
+from callsheet.rules.finding import Json
 from callsheet.rules.result import asr_261
-from callsheet.rules.shape import PART_NEEDS, PROOF, proof_decoder
-from callsheet.rules.text import LONG_INTEGER, RUN, hides_a_key
+from callsheet.rules.shape import LENIENT, PART_NEEDS, PROOF, proof_decoder
+from callsheet.rules.text import LONG_INTEGER, RUN, fraction, hides_a_key
 
 Screen = Callable[[Any, Stream], bool]
 
 _PYTHON = {field.encode_name: field.name for field in msgspec.structs.fields(rec.Part)}
 _NEEDS = {kind: tuple(_PYTHON[name] for name in names) for kind, names in PART_NEEDS.items()}
 _encode = msgspec.json.Encoder().encode
+_decode_any = msgspec.json.Decoder(float_hook=fraction).decode
+_NONE: frozenset[str] = frozenset()
+_RULED: dict[str, frozenset[str]] = {"tool_call": frozenset(FORBIDDEN), "hook": frozenset({"content"})}
+"""Members that no record type has, but a rule speaks about."""
 
 
 def _parts(parts: Any) -> bool:
@@ -174,20 +180,28 @@ class Proof:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._decode = proof_decoder().decode
+        self._decode = proof_decoder(PROOF).decode
+        self._decode_leniently = proof_decoder(LENIENT).decode
         self._screens: dict[type, tuple[str, str | None, tuple[str, ...], Screen]] = {}
         for kind, screen in _SCREENS.items():
             name = str(kind.__struct_config__.tag)
             wire = {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
             key = wire[KEY_OF[name]] if name in KEY_OF else None
-            self._screens[PROOF.of(kind)] = (name, key, kind.CAPTURE_KEYS, screen)
+            for twins in (PROOF, LENIENT):
+                self._screens[twins.of(kind)] = (name, key, kind.CAPTURE_KEYS, screen)
 
     def holds(self, data: bytes, line: int) -> bool:
         """Whether the line is proved to break no rule, by itself or by what came before."""
         try:
             record = self._decode(data)
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            return False
+            whole = record
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            if "unknown field" not in str(error):
+                return False
+            found = self._with_unknown(data)
+            if found is None:
+                return False
+            record, whole = found
         known = self._screens.get(type(record))
         if known is None:
             return False
@@ -213,10 +227,19 @@ class Proof:
                     return False
         if not _capture(record, keys) or not screen(record, stream):
             return False
-        if LONG_INTEGER in data.translate(RUN) or hides_a_key(data, _encode(record)):
+        if LONG_INTEGER in data.translate(RUN) or hides_a_key(data, _encode(whole)):
             return False
         self._note(record, kind, key, name, line, supersedes)
         return True
+
+    def _with_unknown(self, data: bytes) -> tuple[Any, Json] | None:
+        """A record with unknown members, typed and as plain JSON; None if one of them may break a rule."""
+        try:
+            record = self._decode_leniently(data)
+            whole: Json = _decode_any(data)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return None
+        return None if _RULED.get(whole["type"], _NONE) & whole.keys() else (record, whole)
 
     def _note(
         self, record: Any, kind: str, key: str | None, name: str, line: int, supersedes: str | None

@@ -5,9 +5,9 @@ ranges, patterns, and which members are required. ``CLOSED`` is that table; ever
 ``records`` by introspection, so that a new member is checked, and documented, from the day it exists.
 Absent differs from null: a member that is not there is fine, a null where a string belongs is not.
 
-``OPEN`` twins allow unknown members and serve the walker and the JSON Schemas. ``PROOF`` twins forbid unknown
-members and serve the fast lane: what they decode has the right shape, without a look at a single member in
-Python.
+``OPEN`` twins serve the walker and the JSON Schemas. ``PROOF`` twins forbid unknown members and serve the
+fast lane: what they decode has the right shape, without a look at a single member in Python. ``LENIENT``
+twins prove as much of a record with unknown members, which then have to be looked at.
 
 Must never know: findings, streams.
 """
@@ -113,13 +113,15 @@ class Twins:
     """Strict twins of the record types, made on first use.
 
     Args:
-        proof: Forbid unknown members, and leave numbers with a fraction untyped so that the decoder's hook
+        forbid: Forbid unknown members.
+        proof: Leave numbers with a fraction untyped so that the decoder's hook
         sees
             their text (msgspec calls it for untyped numbers only).
     """
 
-    def __init__(self, *, proof: bool) -> None:
+    def __init__(self, *, proof: bool, forbid: bool) -> None:
         self._proof = proof
+        self._forbid = forbid
         self._made: dict[type[Struct], type[Struct]] = {}
 
     def of(self, kind: type[Struct]) -> type[Struct]:
@@ -153,7 +155,7 @@ class Twins:
             kw_only=True,
             rename=wire,
             gc=False,
-            forbid_unknown_fields=self._proof,
+            forbid_unknown_fields=self._forbid,
             namespace={"__doc__": kind.__doc__},
             tag=config.tag,
             tag_field=config.tag_field,
@@ -184,13 +186,14 @@ class Twins:
         return shape
 
 
-OPEN = Twins(proof=False)
-PROOF = Twins(proof=True)
+OPEN = Twins(proof=False, forbid=False)
+PROOF = Twins(proof=True, forbid=True)
+LENIENT = Twins(proof=True, forbid=False)
 
 
-def proof_decoder() -> msgspec.json.Decoder[Any]:
+def proof_decoder(twins: Twins = PROOF) -> msgspec.json.Decoder[Any]:
     """A decoder whose success proves the shape of a record of a known type."""
-    union: Any = Union[tuple(PROOF.of(kind) for kind in RECORDS)]  # noqa: UP007 (built at run time)
+    union: Any = Union[tuple(twins.of(kind) for kind in RECORDS)]  # noqa: UP007 (built at run time)
     return msgspec.json.Decoder(union, float_hook=fraction)
 
 
