@@ -123,6 +123,11 @@ def encode(record: Record) -> bytes:
     return _encoder.encode(record)
 
 
+def encode_into(record: Record, buffer: bytearray) -> None:
+    """Appends one line of a stream, without LF, to a buffer."""
+    _encoder.encode_into(record, buffer, -1)
+
+
 __all__ = [
     "FORMAT",
     "RECORDS",
@@ -177,6 +182,7 @@ __all__ = [
     "Usage",
     "decode",
     "encode",
+    "encode_into",
     "text_part",
     "type_name",
 ]

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from callsheet.errors import ProducerError, RecordError
-from callsheet.records import Record, Unknown, decode, encode
+from callsheet.records import Record, Unknown, decode, encode_into
 from callsheet.wire.damage import BOM
 from callsheet.wire.files import AtomicFile, read_chunks
-from callsheet.wire.lines import Line, split_lines
+from callsheet.wire.lines import CHUNK, Line, split_lines
 
 
 class Entry(NamedTuple):
@@ -54,12 +55,12 @@ def stream_lines(file: BinaryIO) -> Iterator[Line]:
         data = line.data
         if line.number == 1 and data.startswith(BOM):
             data = data[len(BOM) :]
-            line = line._replace(offset=len(BOM))
+            line = replace(line, offset=len(BOM))
         if data.endswith(b"\r"):
             data = data[:-1]
         if not data or data.isspace():
             continue
-        yield line if data is line.data else line._replace(data=data)
+        yield line if data is line.data else replace(line, data=data)
 
 
 def read_stream(file: BinaryIO, name: str = "-") -> Iterator[Entry | BadLine]:
@@ -91,6 +92,7 @@ class StreamWriter:
 
     def __init__(self, path: Path) -> None:
         self._file = AtomicFile(path)
+        self._held = bytearray()
         self.records = 0
         self.path = path
 
@@ -106,14 +108,25 @@ class StreamWriter:
         if not record.id:
             record.id = f"r{seq}"
         self.records = seq + 1
-        self._file.write(encode(record))
-        self._file.write(b"\n")
+        held = self._held
+        encode_into(record, held)
+        held += b"\n"
+        if len(held) > CHUNK:
+            self._flush()
         return record.id
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        self._file.write(bytes(self._held))
+        self._held.clear()
 
     @property
     def sha256(self) -> str:
         """Digest of the bytes written so far."""
+        self._flush()
         return self._file.sha256
 
     def __exit__(self, *error: Any) -> None:
+        self._flush()
         self._file.__exit__(*error)

@@ -10,13 +10,14 @@ Must never know: JSON, records, files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 CHUNK = 1 << 18
 """Bytes read at a time."""
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True, gc=False):
     """One LF-delimited line.
 
     Attributes:
@@ -41,7 +42,7 @@ def split_lines(chunks: Iterable[bytes]) -> Iterator[Line]:
     Yields:
         Every line, empty ones too; no line for an empty tail after the last LF.
     """
-    number = 1
+    number = 0
     offset = 0
     held: list[bytes] = []
     for chunk in chunks:
@@ -55,11 +56,10 @@ def split_lines(chunks: Iterable[bytes]) -> Iterator[Line]:
             pieces[0] = b"".join(held)
             held.clear()
         tail = pieces.pop()
-        for data in pieces:
+        for number, data in enumerate(pieces, number + 1):  # noqa: B020 (it goes on counting)
             yield Line(number, offset, data)
-            number += 1
             offset += len(data) + 1
         if tail:
             held.append(tail)
     if held:
-        yield Line(number, offset, b"".join(held), False)
+        yield Line(number + 1, offset, b"".join(held), False)

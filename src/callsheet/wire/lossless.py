@@ -163,14 +163,45 @@ def fits(text: bytes) -> bool:
     checked by the fast lane (which refuses unpaired surrogates).
     """
     shape = text.translate(_DIGITS)
-    if b"0000000000000000" in shape or b"0e000" in shape or b"0e+000" in shape:
-        return lossless(text)
+    if b"0000000000000000" in shape:
+        return _numbers_fit(text)
+    if b"0e000" in shape or b"0e+000" in shape:
+        return not _has_big_exponent(text, shape) or _numbers_fit(text)
+    return True
+
+
+def _has_big_exponent(text: bytes, shape: bytes) -> bool:
+    """Whether an exponent of three digits stands in a number (and not, as mostly, in a hexadecimal digest)."""
+    for mark in (b"0e000", b"0e+000"):
+        at = shape.find(mark)
+        while at >= 0:
+            before = text[max(0, at - 40) : at + 1].rstrip(b"0123456789.-")
+            if not before or before[-1] in b":[, \t\r\n":
+                return True
+            at = shape.find(mark, at + 1)
+    return False
+
+
+def _numbers_fit(text: bytes) -> bool:
+    try:
+        _slow(text, None, _number)
+    except NotJson:
+        return False
     return True
 
 
 def has_lone_surrogate(text: str) -> bool:
     """Says whether a string holds a surrogate without its partner."""
     return _LONE.search(text) is not None
+
+
+def readable(text: bytes) -> bool:
+    """Whether the fast lane reads a JSON text; it refuses unpaired surrogates, which few readers take."""
+    try:
+        _decode_any(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def without_lone_surrogates(text: str) -> str:

@@ -8,6 +8,8 @@ Must never know: how a result got its status.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Raw
@@ -16,19 +18,16 @@ from callsheet.harness.claude_code.pen import Pen
 from callsheet.harness.claude_code.reread import input_at
 from callsheet.harness.claude_code.shapes import NativeBlock, NativeLine, text, value_of
 from callsheet.harness.claude_code.survey import Survey
-from callsheet.harness.claude_code.tooluse import WATCHES, ToolUse, changes, exit_code, proposed
+from callsheet.harness.claude_code.tooluse import EMPTY, WATCHES, ToolUse, changes, exit_code, proposed
 from callsheet.harness.claude_code.verdicts import Verdict
 from callsheet.records import (
     Answer,
     FileChange,
     InputRequest,
-    Native,
     Plan,
     PlanEntry,
     Question,
     QuestionOption,
-    Ref,
-    SourceEntry,
     Subagent,
     Terminal,
     ToolResult,
@@ -36,6 +35,10 @@ from callsheet.records import (
 from callsheet.registry import Registry
 
 ASKS = "AskUserQuestion"
+PLAIN = frozenset(("Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "ToolSearch"))
+"""Tools whose results set nothing else in motion (only to save looking)."""
+EDITS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
+"""Tools whose results report file changes and nothing else."""
 
 
 class Asides:
@@ -87,17 +90,24 @@ class Asides:
         self, line: NativeLine, block: NativeBlock, result: ToolResult, use: ToolUse, verdict: Verdict
     ) -> None:
         """Whatever else the result records."""
+        if result.call_id is not None and result.call_id in self._questions:
+            self._answer(result, use, verdict)
+        if use is EMPTY:
+            return
         name = self._tool(block)
+        if name in PLAIN:
+            return
         if result.call_id is not None:
-            if name == ASKS or result.call_id in self._questions:
+            if name == ASKS and not self._pen.has(f"ask {result.call_id}"):
                 self._answer(result, use, verdict)
             self._file_changes(result, use)
-        if use is not None:
-            self._start_terminal(result, use, name)
-            self._read_terminal(result, use)
-            self._stop_terminal(use, verdict)
-            self._agent(result, use)
-            self._plans(result, use)
+        if name in EDITS:
+            return
+        self._start_terminal(result, use, name)
+        self._read_terminal(result, use)
+        self._stop_terminal(use, verdict)
+        self._agent(result, use)
+        self._plans(result, use)
 
     def _tool(self, block: NativeBlock) -> str | None:
         call = self._survey.call(block.tool_use_id) if isinstance(block.tool_use_id, str) else None
@@ -245,8 +255,8 @@ class Asides:
 
     # -- agents -------------------------------------------------------------------------------------------------
 
-    known_agents: frozenset[str] = frozenset()
-    """Ids of the session's agent files."""
+    known_agents: Mapping[str, str] = MappingProxyType({})
+    """Ids of the session's agent files, and their streams."""
 
     def _survey_knows_agent(self, task: str) -> bool:
         return task in self.known_agents
@@ -273,7 +283,7 @@ class Asides:
         record = Subagent(
             agent_id=agent_id,
             call_id=(before.call_id if before else None) or call_id,
-            stream=agent_id if agent_id in self.known_agents else None,
+            stream=self.known_agents.get(agent_id),
             name=(before.name if before else None) or name,
             status=status,
             native=self._pen.native(role),
@@ -293,14 +303,9 @@ class Asides:
         """The call that started an agent, as this stream's records say."""
         return self._agents[agent_id].call_id
 
-    def file_only(
-        self, agent_id: str, call_id: str | None, name: str | None, meta: Ref | None, source: SourceEntry
-    ) -> None:
+    def file_only(self, record: Subagent) -> None:
         """Writes an agent that only its own files tell of."""
-        record = Subagent(agent_id=agent_id, call_id=call_id, name=name, status="unknown")
-        record.stream = agent_id if agent_id in self.known_agents else None
-        record.native = Native(refs=[meta or Ref(source=source.id, role="member")])
-        self._agents[agent_id] = record
+        self._agents[record.agent_id] = record
         self._pen.stream.write(record)
 
     # -- plans --------------------------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
-"""Files beside a session: ``<id>/tool-results/`` (whole outputs and MCP attachments).
+"""Other files in a session's folder: ``tool-results/`` (whole outputs and MCP attachments) and whatever lies there.
 
-Owns: which of them a result points at, reading them once as sources of their own, and those that nothing points at.
-Only names inside the session's own folder are opened, never a path that an agent wrote.
+Owns: keeping each of them whole as a blob, which of them a result points at, and the records of those that nothing
+points at. Only names inside the session's own folder are opened, never a path that an agent wrote.
 
 Must never know: records but the unmapped ones for lonely files.
 """
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import PurePath, PureWindowsPath
 from typing import NamedTuple
 
 from msgspec import Raw
@@ -20,6 +20,7 @@ from callsheet.harness.claude_code.tooluse import tool_use
 from callsheet.records import BlobRef, Capture, Native, Ref, SourceEntry, Unmapped
 
 KIND = "claude-code-tool-result"
+FOLDER = "tool-results"
 
 
 class Persisted(NamedTuple):
@@ -28,15 +29,36 @@ class Persisted(NamedTuple):
     size: int | None
     blob: BlobRef | None
     reason: str | None
+    ref: Ref | None
+
+
+class _Kept(NamedTuple):
+    folder: str
+    source: SourceEntry
+    blob: BlobRef
+    ref: Ref
 
 
 class Attached:
-    """The files of one session's ``tool-results`` folder."""
+    """The files beside one session, each read once.
+
+    Attributes:
+        sources: Their source entries.
+        refs: A ref to the whole of each.
+    """
 
     def __init__(self, desk: Desk, files: tuple[str, ...]) -> None:
-        self._desk = desk
-        self._files = {PurePosixPath(path).name: path for path in reversed(files)}
-        self._read: dict[str, tuple[SourceEntry, BlobRef] | None] = {}
+        self._kept: list[_Kept] = []
+        self._outputs: dict[str, _Kept] = {}
+        self._pointed_at: set[str] = set()
+        for path in files:
+            kept = _keep(desk, path)
+            if kept is not None:
+                self._kept.append(kept)
+                if kept.folder == FOLDER:
+                    self._outputs.setdefault(PurePath(path).name, kept)
+        self.sources = [kept.source for kept in self._kept]
+        self.refs = [kept.ref for kept in self._kept]
 
     def persisted(self, raw: Raw) -> Persisted | None:
         """The whole output that a result says was put into a file; None when it says nothing of the kind."""
@@ -46,49 +68,43 @@ class Attached:
         path = text(use.persistedOutputPath)
         if path is None:
             return None
-        size = number(use.persistedOutputSize)
-        found = self._whole(PureWindowsPath(path).name)
-        reason = None if found else "the file with the whole output is not there"
-        return Persisted(size if isinstance(size, int) else None, found[1] if found else None, reason)
+        told = number(use.persistedOutputSize)
+        size = told if isinstance(told, int) else None
+        kept = self._outputs.get(PureWindowsPath(path).name)
+        if kept is None:
+            return Persisted(size, None, "the file with the whole output is not there", None)
+        return Persisted(size, kept.blob, None, kept.ref)
 
-    def _whole(self, name: str) -> tuple[SourceEntry, BlobRef] | None:
-        if name not in self._read:
-            path = self._files.get(name)
-            self._read[name] = self._take(path) if path else None
-        return self._read[name]
-
-    def _take(self, path: str) -> tuple[SourceEntry, BlobRef] | None:
-        try:
-            source = self._desk.source(path, KIND)
-            data = self._desk.whole(source)
-        except OSError as error:
-            self._desk.diagnose("missing_file", f"{path}: {error.strerror or error}")
-            return None
-        mime = "text/plain" if path.endswith(".txt") else None
-        return source, self._desk.blob(data, mime)
+    def cited(self, ref: Ref) -> None:
+        """Takes note that a record cites a file: it needs no record of its own."""
+        self._pointed_at.add(ref.source)
 
     def lonely(self) -> list[Unmapped]:
-        """Records for the files that no result of any stream pointed at, so that none is lost."""
-        found = []
-        for name in sorted(self._files):
-            if name in self._read:
-                continue
-            taken = self._whole(name)
-            if taken is None:
-                continue
-            source, blob = taken
-            ref = Ref(
-                source=source.id,
-                offset=0,
-                bytes=blob.size,
-                sha256=blob.blob.removeprefix("sha256:"),
-                role="file",
+        """Records for the files that no record cites so far, so that none is lost."""
+        return [
+            Unmapped(
+                native_type=kept.folder,
+                native=Native(refs=[kept.ref]),
+                capture={"value": Capture(state="external", blob=kept.blob)},
             )
-            found.append(
-                Unmapped(
-                    native_type="tool-results",
-                    native=Native(refs=[ref]),
-                    capture={"value": Capture(state="external", blob=blob)},
-                )
-            )
-        return found
+            for kept in self._kept
+            if kept.source.id not in self._pointed_at
+        ]
+
+
+def _keep(desk: Desk, path: str) -> _Kept | None:
+    try:
+        source = desk.source(path, KIND)
+        data = desk.whole(source)
+    except OSError as error:
+        desk.diagnose("missing_file", f"{path}: {error.strerror or error}")
+        return None
+    blob = desk.blob(data, "text/plain" if path.endswith(".txt") else None)
+    ref = Ref(
+        source=source.id,
+        offset=0,
+        bytes=blob.size,
+        sha256=blob.blob.removeprefix("sha256:"),
+        role="file",
+    )
+    return _Kept(PurePath(path).parent.name, source, blob, ref)

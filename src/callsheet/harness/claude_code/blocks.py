@@ -12,8 +12,11 @@ import base64
 import binascii
 from typing import Any
 
+from msgspec import Raw
+
 from callsheet.harness._port import Desk
 from callsheet.harness.claude_code.pen import raw_json
+from callsheet.harness.claude_code.shapes import verbatim
 from callsheet.records import Part
 
 _MEDIA = {"image": "image", "document": "file", "audio": "audio"}
@@ -51,6 +54,11 @@ def _media(kind: str, block: dict[str, Any], desk: Desk) -> Part | None:
         except (binascii.Error, ValueError):
             return None
     return Part(type=kind, mime_type=mime, blob=desk.blob(data, mime))
+
+
+def text_part(raw: Raw) -> Part:
+    """A JSON string as a text part, kept as its own text."""
+    return Part(type="text", text=verbatim(raw))
 
 
 def parts(content: Any, desk: Desk) -> list[Part]:

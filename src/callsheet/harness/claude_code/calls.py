@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Raw
 
 from callsheet.harness.claude_code.pen import Pen
-from callsheet.harness.claude_code.shapes import FAILS, NativeBlock
+from callsheet.harness.claude_code.shapes import FAILS, NativeBlock, NativeLine, text
 from callsheet.harness.claude_code.survey import Survey, composite_name
-from callsheet.records import Native, Provider, ToolCall
+from callsheet.records import Provider, ToolCall
 from callsheet.registry import Tool
 from callsheet.wire import lossless
 
@@ -25,23 +25,29 @@ MCP_PREFIX = "mcp__"
 
 def call_id(survey: Survey, block: NativeBlock, uuid: str | None, index: int) -> tuple[str, str]:
     """The call id of a block and its source, ``native`` or ``derived``."""
-    if isinstance(block.id, str):
+    if type(block.id) is str:
         derived = survey.derived_id(block.id, uuid)
         return (derived, "derived") if derived else (block.id, "native")
     return (f"#{uuid or ''}/{index}", "derived")
 
 
-def provider(name: str, survey: Survey, call_id: Any) -> Provider | None:
-    """Where the tool comes from, by the registry's provider rule.
+def provider(name: str, survey: Survey, call_id: Any) -> Provider:
+    """Where an ``mcp__`` tool comes from, by the registry's provider rule.
 
     The prefix says MCP. Server and tool are known only when one recorded pair makes this very name, and no other
     recorded server could have made it.
     """
-    if not name.startswith(MCP_PREFIX):
-        return None
     named = survey.mcp_calls.get(call_id) if isinstance(call_id, str) else None
     if named is not None and composite_name(*named) == name:
         return Provider(kind="mcp", server=named[0], tool=named[1], identity="parsed")
+    cached = survey.providers.get(name)
+    if cached is not None:
+        return cached
+    made = survey.providers[name] = _by_dictionary(name, survey)
+    return made
+
+
+def _by_dictionary(name: str, survey: Survey) -> Provider:
     pairs = survey.mcp.get(name, set())
     servers = {server for found in survey.mcp.values() for server, _ in found}
     fitting = [server for server in servers if name.startswith(composite_name(server, ""))]
@@ -64,19 +70,18 @@ _unparsed = msgspec.json.Decoder(_UnparsedInput)
 
 def put_input(pen: Pen, record: ToolCall, raw: Raw, pointer: str) -> None:
     """Sets ``input`` or, where that would lose something, ``inputText`` (ASR-254)."""
-    data = bytes(raw)
-    if not data:
+    if not raw:
         pen.capture(record, "input", "absent")
         return
+    data = bytes(raw)
     if b'"__unparsedToolInput"' in data:
         try:
             record.input_text = _unparsed.decode(data).unparsed.raw
             return
         except FAILS:
             pass  # an argument that only looks like it is an argument like any other
-    exact = pen.exact(pointer)
-    if exact is not None:
-        data = exact.encode()
+    if pen.unit.exact is not None:
+        data = (pen.exact(pointer) or "").encode()
     if lossless.lossless(data):
         record.input = Raw(data)
     else:
@@ -86,19 +91,18 @@ def put_input(pen: Pen, record: ToolCall, raw: Raw, pointer: str) -> None:
 def tool_call(
     pen: Pen,
     block: NativeBlock,
-    *,
     index: int,
-    uuid: str | None,
+    line: NativeLine,
     inference: str | None,
     survey: Survey,
     tools: dict[str, Tool],
 ) -> str:
     """Writes the call of one block; returns its call id."""
     pointer = f"/message/content/{index}"
-    native: Native = pen.native("call", pointer)
-    name: Any = block.name
-    own_id, id_source = call_id(survey, block, uuid, index)
-    if id_source == "derived" and isinstance(block.id, str):
+    native = pen.native("call", pointer)
+    name = block.name
+    own_id, id_source = call_id(survey, block, text(line.uuid), index)
+    if id_source == "derived" and type(block.id) is str:
         native.call_id = block.id
     record = ToolCall(
         call_id=own_id,
@@ -107,11 +111,13 @@ def tool_call(
         requested_by="model",
         native=native,
     )
-    if isinstance(name, str):
+    if type(name) is str:
         record.name = name
         tool = tools.get(name)
-        record.kind = tool.kind if tool else None
-        record.provider = provider(name, survey, block.id)
+        if tool is not None:
+            record.kind = tool.kind
+        elif name.startswith(MCP_PREFIX):
+            record.provider = provider(name, survey, block.id)
     else:
         pen.capture(record, "name", "absent")
     put_input(pen, record, block.input, f"{pointer}/input")

@@ -20,7 +20,8 @@ from callsheet.harness.claude_code.shapes import NativeLine, NativeMessage, text
 from callsheet.harness.claude_code.tooluse import exit_code
 from callsheet.records import Compaction, Count, Hook, Message, Part, Turn, Unmapped, Usage
 from callsheet.registry import LineRule, Registry
-from callsheet.registry.when import matches
+from callsheet.registry.when import MISSING, follow, json_type, matches
+from callsheet.wire.lossless import MAX_SAFE
 
 USAGES = 4096
 """Model messages whose usage is remembered, so that it is written once per message."""
@@ -55,9 +56,27 @@ class Lines:
         self._rules: dict[str, list[LineRule]] = {}
         for rule in registry.line:
             self._rules.setdefault(rule.type, []).append(rule)
+        self._pointers = {
+            kind: tuple({pointer for rule in rules for pointer in rule.when})
+            for kind, rules in self._rules.items()
+        }
+        self._answers: dict[tuple[Any, ...], list[LineRule]] = {}
 
     def of(self, kind: str, native: dict[str, Any], tag: str | None = None) -> list[LineRule]:
         """The rows that apply to a line: its ``also`` rows and the first of the others."""
+        pointers = self._pointers.get(kind)
+        if pointers is None:
+            return []
+        # Conditions see nothing but scalars and types, so equal ones have equal answers.
+        key = (kind, tag, *(_scalar(follow(native, pointer)) for pointer in pointers))
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._ask(kind, native, tag)
+            if len(self._answers) < 10_000:
+                self._answers[key] = answer
+        return answer
+
+    def _ask(self, kind: str, native: dict[str, Any], tag: str | None) -> list[LineRule]:
         found: list[LineRule] = []
         settled = False
         for rule in self._rules.get(kind, []):
@@ -251,9 +270,11 @@ class Events:
 
     def usage(self, message: NativeMessage) -> None:
         """Usage once per model message; a later record of it that says otherwise is a revision."""
+        if not message.usage:
+            return
         raw = bytes(message.usage)
         message_id = text(message.id)
-        if not raw or message_id is None:
+        if message_id is None:
             return
         mark = hash(raw)
         if self._usages.get(message_id) == mark:
@@ -307,6 +328,13 @@ class Events:
         self._pen.write(record)
 
 
+def _scalar(value: Any) -> tuple[str, Any]:
+    """A hashable stand-in for a value: itself for a scalar, its type for a container."""
+    if value is MISSING:
+        return ("missing", None)
+    return (json_type(value), None if isinstance(value, dict | list) else value)
+
+
 def _hook_decision(value: Any) -> str | None:
     if isinstance(value, dict):
         value = value.get("behavior")
@@ -318,9 +346,13 @@ def _counts(value: Any, prefix: str = "") -> list[Count]:
     found: list[Count] = []
     if isinstance(value, dict):
         for name, item in value.items():
-            if isinstance(item, dict):
-                if len(prefix) < 200:
-                    found.extend(_counts(item, f"{prefix}{name}."))
-            elif (count := number(item)) is not None:
-                found.append(Count(name=prefix + name, value=count))
+            kind = type(item)
+            if kind is int:
+                if -MAX_SAFE <= item <= MAX_SAFE:
+                    found.append(Count(name=prefix + name if prefix else name, value=item))
+            elif kind is float:
+                if number(item) is not None:
+                    found.append(Count(name=prefix + name, value=item))
+            elif kind is dict and len(prefix) < 200:
+                found.extend(_counts(item, f"{prefix}{name}."))
     return found

@@ -1,9 +1,9 @@
 """Which files make a Claude Code session.
 
-Owns: the folder layout of every version. Since 2.0.77 a session ``<id>.jsonl`` has its agents in
-``<id>/subagents/**/agent-*.jsonl`` (each with a ``.meta.json``) and large outputs in ``<id>/tool-results/``; before,
-``agent-*.jsonl`` lay beside the session file and names its session inside. An agent file whose session file is gone is
-a session of its own, so that nothing is lost.
+Owns: the folder layout of every version. Since 2.0.77 a session ``<id>.jsonl`` has a folder ``<id>/`` beside it: its
+agents in ``subagents/**/agent-*.jsonl`` (each with a ``.meta.json``), large outputs in ``tool-results/``, other files.
+Before, ``agent-*.jsonl`` lay beside the session file and names its session inside. A folder whose session file is
+gone, and an agent file whose session is, are sessions of their own, so that nothing is lost.
 
 Must never know: what the lines mean (but for the session id at the head of an agent file).
 """
@@ -20,6 +20,7 @@ KIND = "claude-code"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 _SESSION_ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]{1,200})"')
 _TYPED = re.compile(rb'"type"\s*:\s*"')
+_TALK = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 _MARKS = (
     b'"sessionId"',
     b'"parentUuid"',
@@ -29,23 +30,24 @@ _MARKS = (
     b'"isSnapshotUpdate"',
     b'"fork-context-ref"',
 )
+_META = ".meta.json"
 
 
 class Agent(NamedTuple):
-    """One subagent's files."""
+    """One subagent's files, at least one of them."""
 
     agent_id: str
-    path: str
+    path: str | None
     meta: str | None
 
 
 class Parts(NamedTuple):
-    """The files of one session. ``main`` is None when only agent files are left."""
+    """The files of one session. ``main`` is None when only the files in its folder are left."""
 
     main: str | None
     agents: tuple[Agent, ...]
     files: tuple[str, ...] = ()
-    """The files of ``<id>/tool-results/``."""
+    """The other files of its folder: ``tool-results/`` and whatever else lies there."""
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -63,89 +65,28 @@ def recognises(name: str, head: bytes) -> bool:
             return True
         if data.startswith(b'{"type":"summary"') or data.startswith(b'{"type": "summary"'):
             return True
+        if _is_bare_talk(data):
+            return True
         if seen > 50:
             break
     return False
 
 
+def _is_bare_talk(data: bytes) -> bool:
+    """A user or assistant record that lost (or never had) the members of its session; a live frame is none."""
+    return (
+        data.startswith(b"{")
+        and _TALK.search(data) is not None
+        and b'"message"' in data
+        and b'"uuid"' in data
+        and b'"timestamp"' in data
+        and b'"session_id"' not in data
+    )
+
+
 def agent_id(path: str) -> str:
     """The agent id in a file name ``agent-<id>.jsonl``."""
-    return PurePath(path).name.removesuffix(".jsonl").removeprefix("agent-")
-
-
-def _is_agent(path: str) -> bool:
-    return PurePath(path).name.startswith("agent-")
-
-
-def _agent(path: str, folder: Folder) -> Agent:
-    meta = path.removesuffix(".jsonl") + ".meta.json"
-    return Agent(agent_id(path), path, meta if folder.is_file(meta) else None)
-
-
-def _session_in(path: str, folder: Folder) -> str | None:
-    found = _SESSION_ID.search(folder.head(path))
-    return found.group(1).decode("utf-8", "replace") if found else None
-
-
-def sessions(path: str, folder: Folder) -> list[Session]:
-    """The sessions of one file, or of all files below a folder."""
-    if folder.is_file(path):
-        return [_of_file(path, folder)]
-    files = [file for file in folder.files(path, "**/*.jsonl") if recognises(file, folder.head(file))]
-    mains = [file for file in files if not _is_agent(file)]
-    used: set[str] = set()
-    found = []
-    beside: dict[tuple[str, str], list[str]] = {}
-    for file in files:
-        if _is_agent(file) and PurePath(file).parent.name != "subagents":
-            session = _session_in(file, folder)
-            if session:
-                beside.setdefault((str(PurePath(file).parent), session), []).append(file)
-    for main in mains:
-        stem = PurePath(main).name.removesuffix(".jsonl")
-        home = str(PurePath(main).parent)
-        paths = _below(main, folder) + beside.get((home, stem), [])
-        used.update(paths)
-        found.append(_session(main, paths, folder))
-    lost: dict[str, list[str]] = {}
-    for file in files:
-        if _is_agent(file) and file not in used:
-            lost.setdefault(_home_of_lost(file), []).append(file)
-    for home, paths in sorted(lost.items()):
-        found.extend(_lost(home, paths, folder))
-    return found
-
-
-def _home_of_lost(file: str) -> str:
-    path = PurePath(file)
-    for parent in path.parents:
-        if parent.name == "subagents":
-            return str(parent.parent)
-    return file
-
-
-def _lost(home: str, paths: list[str], folder: Folder) -> list[Session]:
-    if not home.endswith(".jsonl"):
-        agents = tuple(_agent(path, folder) for path in paths)
-        return [Session(KIND, PurePath(home).name, paths[0], Parts(None, agents, _outputs(home, folder)))]
-    return [_of_file(path, folder) for path in paths]
-
-
-def _below(main: str, folder: Folder) -> list[str]:
-    return folder.files(main.removesuffix(".jsonl") + "/subagents", "**/agent-*.jsonl")
-
-
-def _of_file(path: str, folder: Folder) -> Session:
-    if _is_agent(path):
-        return Session(KIND, PurePath(path).name.removesuffix(".jsonl"), path, Parts(path, ()))
-    home = str(PurePath(path).parent)
-    own = {PurePath(path).name.removesuffix(".jsonl"), _session_in(path, folder)}
-    beside = [file for file in folder.files(home, "agent-*.jsonl") if _session_in(file, folder) in own]
-    return _session(path, _below(path, folder) + beside, folder)
-
-
-def _outputs(home: str, folder: Folder) -> tuple[str, ...]:
-    return tuple(folder.files(f"{home}/tool-results", "**/*"))
+    return PurePath(path).name.removesuffix(_META).removesuffix(".jsonl").removeprefix("agent-")
 
 
 def is_session_id(name: str) -> bool:
@@ -153,13 +94,106 @@ def is_session_id(name: str) -> bool:
     return _UUID.match(name) is not None
 
 
-def _session(main: str, agents: list[str], folder: Folder) -> Session:
-    stem = PurePath(main).name.removesuffix(".jsonl")
-    outputs = _outputs(main.removesuffix(".jsonl"), folder)
-    parts = Parts(main, tuple(_agent(path, folder) for path in agents), outputs)
+def _is_agent(path: str) -> bool:
+    return PurePath(path).name.startswith("agent-")
+
+
+def _stem(path: str) -> str:
+    return PurePath(path).name.removesuffix(".jsonl")
+
+
+def _session_in(path: str, folder: Folder) -> str | None:
+    found = _SESSION_ID.search(folder.head(path))
+    return found.group(1).decode("utf-8", "replace") if found else None
+
+
+def _home(path: str) -> str | None:
+    """The folder of the session that a file lies in, by its place alone: ``…/<session id>/<kind of file>/…``."""
+    for parent in PurePath(path).parents:
+        if parent.name in ("subagents", "tool-results") and is_session_id(parent.parent.name):
+            return str(parent.parent)
+    return None
+
+
+def sessions(path: str, folder: Folder) -> list[Session]:
+    """The sessions of one file, or of all files below a folder."""
+    if folder.is_file(path):
+        return [_of_file(path, folder)]
+    files = [file for file in folder.files(path, "**/*.jsonl") if recognises(file, folder.head(file))]
+    mains = [file for file in files if not _is_agent(file) and _home(file) is None]
+    beside: dict[tuple[str, str], list[str]] = {}
+    for file in files:
+        if _is_agent(file) and _home(file) is None:
+            session = _session_in(file, folder)
+            if session:
+                beside.setdefault((str(PurePath(file).parent), session), []).append(file)
+    found = []
+    for main in mains:
+        found.append(_session(main, beside.get((str(PurePath(main).parent), _stem(main)), []), folder))
+    used = {file for session in found for file in session.files}
+    left = [*files, *folder.files(path, "**/tool-results/*"), *folder.files(path, f"**/agent-*{_META}")]
+    lonely = [file for file in left if file not in used and file not in mains]
+    for home in sorted({home for file in lonely if (home := _home(file))}):
+        found.append(_of_home(home, folder))
+    used = {file for session in found for file in session.files}
+    found.extend(_of_file(file, folder) for file in files if file not in used)
+    return found
+
+
+def _of_home(home: str, folder: Folder) -> Session:
+    """A session by its folder; its file lies beside that, or is gone."""
+    main = f"{home}.jsonl"
+    if folder.is_file(main):
+        return _session(main, [], folder)
+    agents, files = _below(home, folder)
+    return _made(PurePath(home).name, None, agents, files)
+
+
+def _of_file(path: str, folder: Folder) -> Session:
+    if _is_agent(path):
+        return _made(_stem(path), path, [], [])
+    home = str(PurePath(path).parent)
+    own = {_stem(path), _session_in(path, folder)}
+    beside = [file for file in folder.files(home, "agent-*.jsonl") if _session_in(file, folder) in own]
+    return _session(path, beside, folder)
+
+
+def _session(main: str, beside: list[str], folder: Folder) -> Session:
+    stem = _stem(main)
+    agents, files = _below(main.removesuffix(".jsonl"), folder) if main.endswith(".jsonl") else ([], [])
+    agents += [Agent(agent_id(path), path, None) for path in beside]
     # The file is named after its session; a copy under another name still says inside whose it is.
     native_id = stem if is_session_id(stem) else _session_in(main, folder) or stem
-    return Session(KIND, native_id, main, parts)
+    return _made(native_id, main, agents, files)
+
+
+def _made(native_id: str, main: str | None, agents: list[Agent], files: list[str]) -> Session:
+    of_agents = [path for agent in agents for path in (agent.path, agent.meta) if path]
+    all_files = ([main] if main else []) + of_agents + files
+    return Session(KIND, native_id, all_files[0], Parts(main, tuple(agents), tuple(files)), tuple(all_files))
+
+
+def _below(home: str, folder: Folder) -> tuple[list[Agent], list[str]]:
+    """The agents and the other files of a session's folder."""
+    agents: dict[str, Agent] = {}
+    others = []
+    for path in folder.files(home, "**/*"):
+        above = PurePath(path).relative_to(home).parts[:-1]
+        inside = "subagents" in above
+        stem = path.removesuffix(_META)
+        if inside and path.endswith(".jsonl") and (_is_agent(path) or recognises(path, folder.head(path))):
+            stem = path.removesuffix(".jsonl")
+            agents[stem] = Agent(agent_id(path), path, agents[stem].meta if stem in agents else None)
+        elif inside and path.endswith(_META) and _is_agent(path):
+            agents[stem] = Agent(agent_id(path), agents[stem].path if stem in agents else None, path)
+        elif inside or "tool-results" in above or _may_own(home, path):
+            others.append(path)
+    return list(agents.values()), others
+
+
+def _may_own(home: str, path: str) -> bool:
+    """Whether a file in a folder of an unknown use is the session's: sessions are looked for, and told, apart."""
+    return is_session_id(PurePath(home).name) and not path.endswith(".jsonl")
 
 
 def places(environ: dict[str, str], home: str) -> list[str]:

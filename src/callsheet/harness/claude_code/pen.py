@@ -24,6 +24,7 @@ from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z")
+_is_utc = _UTC.fullmatch
 
 
 def utc(value: Any) -> str | None:
@@ -67,10 +68,11 @@ class Pen:
         self.written = 0
         self.ts: str | None = None
         self.inherited: Inherited | None = None
-        self._copies: list[Copy] = []
+        self._copies: list[Copy] | None = None
         self._sha: str | None = None
         self._roots = sorted(roots.items(), key=lambda item: -len(item[1]))
         self._last: dict[str, str] = {}
+        self._digests: dict[int, str] = {}
 
     def take(
         self, unit: Unit[Any], ts: Any = None, session: str | None = None, copies: list[Copy] | None = None
@@ -78,9 +80,9 @@ class Pen:
         """Turns to the next native unit."""
         self.unit = unit
         self.written = 0
-        self.ts = utc(ts)
+        self.ts = ts if type(ts) is str and _is_utc(ts) else utc(ts)
         self.inherited = Inherited(session=session) if session else None
-        self._copies = copies or []
+        self._copies = copies
         self._sha = None
 
     # -- evidence -----------------------------------------------------------------------------------------------
@@ -102,13 +104,17 @@ class Pen:
 
     def place(self, line: int, offset: int, size: int, role: str, pointer: str | None = None) -> Ref:
         """A ref to another unit of the same source, read again for its digest."""
-        data = self.desk.read(self.source, offset, size)
+        sha = self._digests.get(offset)
+        if sha is None:
+            sha = self._digests[offset] = digest(self.desk.read(self.source, offset, size))
+            if len(self._digests) > 64:
+                del self._digests[next(iter(self._digests))]
         return Ref(
             source=self.source.id,
             line=line,
             offset=offset,
             bytes=size,
-            sha256=digest(data),
+            sha256=sha,
             role=role,
             pointer=pointer,
         )
@@ -116,7 +122,9 @@ class Pen:
     def native(self, role: str, pointer: str | None = None) -> Native:
         """Provenance with a ref to the unit at hand, and to every unit that repeats it (decision 2)."""
         refs = [self.ref(role, pointer)]
-        for copy in self._copies:
+        if self._copies is None and self.inherited is None:
+            return Native(refs=refs)
+        for copy in self._copies or ():
             refs.append(
                 Ref(
                     source=self.source.id,
@@ -159,7 +167,7 @@ class Pen:
 
     def inline(self, record: Record, member: str, value: Raw, pointer: str) -> bool:
         """Whether a value may stand in the record itself; if not, it goes to a blob and the capture says so."""
-        exact = self.exact(pointer) if self.unit.exact is not None else None
+        exact = None if self.unit.exact is None else self.exact(pointer)
         if exact is None and len(value) <= INLINE_MOST and lossless.fits(bytes(value)):
             return True
         if exact is not None and lossless.lossless(exact.encode()) and len(exact) <= INLINE_MOST:

@@ -7,17 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from callsheet.harness._port import Desk
-from callsheet.harness.claude_code.shapes import (
-    FAILS,
-    block_decoder,
-    line_decoder,
-    message_decoder,
-    parts_of,
-    value_of,
-)
+from callsheet.harness.claude_code.shapes import FAILS, line_decoder, value_of
 from callsheet.records import SourceEntry
 
 STEP = 1 << 16
@@ -34,12 +25,12 @@ def input_at(desk: Desk, source: SourceEntry, offset: int, call_id: str) -> dict
         if cut >= 0 or not more:
             break
     try:
-        message = message_decoder.decode(line_decoder.decode(data).message)
-        for part in parts_of(message.content):
-            block = block_decoder.decode(part)
-            if block.type == "tool_use" and block.id == call_id:
-                value = value_of(block.input)
-                return value if isinstance(value, dict) else {}
-    except (*FAILS, msgspec.DecodeError):
-        return {}  # a damaged line: the call's command stays unknown
+        message = line_decoder.decode(data).message
+    except FAILS:
+        return {}  # not of the usual shape: the call's command stays unknown
+    blocks = message.content if message is not None and isinstance(message.content, list) else []
+    for block in blocks:
+        if block.type == "tool_use" and block.id == call_id:
+            value = value_of(block.input)
+            return value if isinstance(value, dict) else {}
     return {}

@@ -16,20 +16,21 @@ from msgspec import Raw
 from callsheet.harness._port import INLINE_MOST
 from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.attached import Attached
-from callsheet.harness.claude_code.pen import Pen
 from callsheet.harness.claude_code.deliveries import Delivery
+from callsheet.harness.claude_code.pen import Pen
 from callsheet.harness.claude_code.sent_block import cut
 from callsheet.harness.claude_code.shapes import (
+    ABSENT,
     NativeBlock,
     NativeLine,
+    is_text,
     mark,
-    message_decoder,
-    parts_of,
+    raw_block,
     text,
     value_of,
 )
 from callsheet.harness.claude_code.survey import CallPlace, Survey
-from callsheet.harness.claude_code.tooluse import ToolUse, duration_ms, exec_of, tool_use
+from callsheet.harness.claude_code.tooluse import EMPTY, ToolUse, duration_ms, exec_of, tool_use
 from callsheet.harness.claude_code.verdicts import Verdict, Verdicts
 from callsheet.records import Error, Exec, ToolResult
 from callsheet.registry import ContentRule, Registry
@@ -41,14 +42,19 @@ NO_REQUEST = "no recorded request carries it"
 NO_CAPTURE = "this file records no requests, and no capture shows what this version sent"
 NO_REPLY = "no reply of the model follows, so nothing shows that it was sent"
 SEVERAL = "its call id stands on several calls"
+STORED: Any = object()
+"""The stored text itself, taken over as it stands."""
 UNREADABLE = "the request's copy could not be read"
 
 
 class Results:
     """Turns the result blocks of one file into records."""
 
-    def __init__(self, pen: Pen, survey: Survey, registry: Registry, attached: Attached) -> None:
+    def __init__(
+        self, pen: Pen, survey: Survey, registry: Registry, attached: Attached, listed: frozenset[str]
+    ) -> None:
         self._pen = pen
+        self._listed = listed
         self._survey = survey
         self._attached = attached
         self._rules = registry.content
@@ -71,20 +77,21 @@ class Results:
         """
         pen = self._pen
         pointer = f"/message/content/{index}"
-        raw = line.toolUseResult if alone else Raw()
-        use = tool_use(raw)
+        raw = line.toolUseResult if alone else ABSENT
+        use = tool_use(raw) if raw else EMPTY
         call = self._survey.call(block.tool_use_id) if isinstance(block.tool_use_id, str) else None
         verdict = self._verdicts.of(line, block, raw, use)
         record = ToolResult(
             linkage="none",
             status=verdict.status,
             permission=verdict.permission,
-            duration_ms=duration_ms(use),
+            duration_ms=duration_ms(use) if raw else None,
             native=pen.native("result", pointer),
         )
         self._link(record, line, block)
         self._say_content(record, line, block, index, raw, call)
-        self._say_exec(record, use, call.name if call else None)
+        if raw:
+            self._say_exec(record, use, call.name if call else None)
         if verdict.status != "completed" and mark(raw) == b'"':
             message = value_of(raw)
             if isinstance(message, str) and len(message) <= INLINE_MOST:
@@ -138,23 +145,17 @@ class Results:
             else:
                 content, reason = self._sent(record, block, delivered)
         else:
-            content = value_of(block.content)
+            content = STORED if is_text(block.content) else value_of(block.content)
             reason = self._unshown(line, block, content, call)
-        pointer = f"/message/content/{index}"
         if reason is None:
-            record.content = blocks.parts(content, pen.desk)
-            if delivered is None or delivered.source == "stored":
-                self._say_exact_text(record, f"{pointer}/content")
-            persisted = self._attached.persisted(raw)
-            if persisted is not None:
-                pen.capture(
-                    record,
-                    "content",
-                    "truncated",
-                    reason=persisted.reason,
-                    size=persisted.size,
-                    blob=persisted.blob,
-                )
+            if content is STORED:
+                record.content = [blocks.text_part(block.content)]
+            else:
+                record.content = blocks.parts(content, pen.desk)
+            if pen.unit.exact is not None and (delivered is None or delivered.source == "stored"):
+                self._say_exact_text(record, f"/message/content/{index}/content")
+            if b'"persistedOutputPath"' in unit.data:
+                self._say_persisted(record, raw)
             if raw and pen.inline(record, "raw", raw, "/toolUseResult"):
                 record.raw = raw
             return
@@ -176,9 +177,22 @@ class Results:
                 except lossless.NotJson:
                     return None, UNREADABLE
         if delivered.source == "stored":
-            content = value_of(block.content)
+            content = value_of(block.content) if delivered.keep or not is_text(block.content) else STORED
         record.native.refs.append(pen.place(*delivered.request, role="request", pointer=None))
+        if content is STORED:
+            return content, None
         return cut("" if content is None else content, delivered.keep), None
+
+    def _say_persisted(self, record: ToolResult, raw: Raw) -> None:
+        found = self._attached.persisted(raw)
+        if found is None:
+            return
+        self._pen.capture(
+            record, "content", "truncated", reason=found.reason, size=found.size, blob=found.blob
+        )
+        if found.ref is not None and found.ref.source in self._listed and record.native is not None:
+            record.native.refs.append(found.ref)
+            self._attached.cited(found.ref)
 
     def _unshown(
         self, line: NativeLine, block: NativeBlock, content: Any, call: CallPlace | None
@@ -187,19 +201,17 @@ class Results:
         call_id = block.tool_use_id
         if isinstance(call_id, str) and self._survey.duplicates(call_id):
             return SEVERAL
-        version = text(line.version)
-        first = content[0] if isinstance(content, list) and content else None
-        lead = first.get("type") if isinstance(first, dict) else None
-        key = (version, call.name if call else None, block.is_error, json_type(content), lead)
+        content = "" if content is STORED else content
+        lead: str | None = None
+        if type(content) is list and content and type(content[0]) is dict:
+            lead = text(content[0].get("type"))
+        error = block.is_error if type(block.is_error) is bool else json_type(block.is_error)
+        key = (text(line.version), call.name if call else None, error, json_type(content), lead)
         rule = self._proven.get(key, MISSING)
         if rule is MISSING:
             part = {"content": content} | ({} if block.is_error is None else {"is_error": block.is_error})
             rule = next((rule for rule in self._rules if _covers(rule, key[0], key[1], part)), None)
-            if (
-                len(self._proven) < 10_000
-                and isinstance(block.is_error, bool | None)
-                and isinstance(lead, str | None)
-            ):
+            if len(self._proven) < 10_000:
                 self._proven[key] = rule
         if rule is None:
             return NO_CAPTURE
@@ -217,7 +229,7 @@ class Results:
     def _keep_both(self, record: ToolResult, line: NativeLine, index: int, raw: Raw) -> None:
         """Without content, ``raw`` keeps the stored block and the tool's own report (decision 7)."""
         pen = self._pen
-        block = self._block_text(line, index)
+        block = bytes(raw_block(pen.unit.data, index))
         members = [b'"block":' + block]
         if raw:
             members.insert(0, b'"toolUseResult":' + bytes(raw))
@@ -232,9 +244,6 @@ class Results:
         blob = pen.desk.blob(lossless.exact_text(exact).encode(), "application/json")
         pen.capture(record, "raw", "external", blob=blob)
 
-    def _block_text(self, line: NativeLine, index: int) -> bytes:
-        return bytes(parts_of(message_decoder.decode(line.message).content)[index])
-
     # -- process details ----------------------------------------------------------------------------------------
 
     def _say_exec(self, record: ToolResult, use: ToolUse, tool: str | None) -> None:
@@ -245,7 +254,8 @@ class Results:
         for member in ("stdout", "stderr", "output"):
             stream = getattr(made, member)
             if stream is not None and len(stream) > INLINE_MOST // 4:
-                data = stream.encode()
+                whole = value_of(stream) if isinstance(stream, Raw) else stream
+                data = whole.encode("utf-8", "replace")
                 if len(data) > INLINE_MOST:
                     setattr(made, member, None)
                     self._pen.capture(

@@ -12,73 +12,23 @@ from pathlib import PurePath
 from typing import Any
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from callsheet.harness._port import Desk, Folder, Session, Stream
 from callsheet.harness.claude_code import layout
 from callsheet.harness.claude_code.asides import Asides
 from callsheet.harness.claude_code.attached import Attached
 from callsheet.harness.claude_code.events import Events, Lines, tags
+from callsheet.harness.claude_code.family import Family, File, subagent
 from callsheet.harness.claude_code.pen import Pen
 from callsheet.harness.claude_code.results import Results
-from callsheet.harness.claude_code.shapes import NativeLine, line_decoder, text, value_of
-from callsheet.harness.claude_code.survey import Survey
+from callsheet.harness.claude_code.shapes import NativeLine, line_decoder, loose_line, text, value_of
 from callsheet.harness.claude_code.talk import Talk
 from callsheet.harness.claude_code.units import Hole, Unit, native_units
-from callsheet.records import (
-    Agent,
-    Gap,
-    Native,
-    Parent,
-    Record,
-    Ref,
-    SourceEntry,
-)
+from callsheet.records import FORMAT, Agent, Gap, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
-from callsheet.records.bundle import stream_id
 from callsheet.registry import Registry, load
 from callsheet.wire.blobs import digest
-
-META_KIND = "claude-code-agent-meta"
-
-
-class Meta:
-    """An agent's ``.meta.json``: which call started it."""
-
-    def __init__(self, desk: Desk, path: str | None) -> None:
-        self.call_id: str | None = None
-        self.name: str | None = None
-        self.depth: int | None = None
-        self.ref: Ref | None = None
-        self.unread: Record | None = None
-        if path is None:
-            return
-        try:
-            source = desk.source(path, META_KIND)
-            data = desk.whole(source)
-        except OSError as error:
-            desk.diagnose("missing_file", f"{path}: {error.strerror or error}")
-            return
-        value = value_of(Raw(data))
-        self.ref = Ref(source=source.id, line=1, offset=0, bytes=len(data), sha256=digest(data), role="meta")
-        if not isinstance(value, dict):
-            desk.diagnose("bad_json", "no JSON object", source, 1)
-            gap = Gap(reason="bad_json", source=source.id, line=1, offset=0, bytes=len(data))
-            gap.native = Native(refs=[self.ref])
-            self.unread = gap
-            return
-        self.call_id = text(value.get("toolUseId"))
-        self.name = text(value.get("agentType"))
-        depth = value.get("spawnDepth")
-        self.depth = depth if isinstance(depth, int) and not isinstance(depth, bool) else None
-
-
-class File:
-    """One source file on its way into one stream."""
-
-    def __init__(self, desk: Desk, path: str) -> None:
-        self.path = path
-        self.source = desk.source(path, layout.KIND)
-        self.survey = Survey(lambda: desk.lines(self.source))
 
 
 class Reader:
@@ -91,43 +41,40 @@ class Reader:
         stream: Stream,
         registry: Registry,
         attached: Attached,
-        agents: frozenset[str],
+        agents: dict[str, str],
+        sources: list[SourceEntry],
     ) -> None:
         survey = file.survey
         self.desk = desk
         self.file = file
         self.survey = survey
+        self.sources = sources
         self.roots = {"project": survey.cwd} if survey.cwd else {}
         self.pen = Pen(desk, file.source, stream, self.roots)
         lines = Lines(registry)
         self.events = Events(self.pen, registry, lines)
         self.asides = Asides(self.pen, survey, registry)
         self.asides.known_agents = agents
-        self.results = Results(self.pen, survey, registry, attached)
+        listed = frozenset(source.id for source in sources)
+        self.results = Results(self.pen, survey, registry, attached, listed)
         self.talk = Talk(self.pen, survey, registry, lines, self.events, self.results, self.asides)
         self._repeated = 0
         self._stem = session_name(file)
         self._waiting: dict[str, tuple[dict[str, str], Unit[NativeLine], Any]] = {}
 
-    def head(
-        self, native_id: str, sources: list[SourceEntry], parent: Parent | None, refs: list[Ref]
-    ) -> None:
+    def head(self, native_id: str, parent: Parent | None, refs: list[Ref]) -> None:
         """Writes the session record."""
         survey = self.survey
         title_refs = list(refs)
         if survey.title is not None:
             title_refs.append(Ref(source=self.file.source.id, line=survey.title[1][0], role="title"))
-        record = SessionRecord(
-            format="callsheet/1",
-            agent=Agent(name="claude-code", version=survey.version),
-            native_session_id=native_id,
-            sources=sources,
-            roots=self.roots or None,
-            title=survey.title[0] if survey.title else None,
-            parent=parent,
-            forked_from=survey.forked_from or next(iter(survey.inherited.values()), None),
-            native=Native(refs=title_refs) if title_refs else None,
-        )
+        record = _head(native_id, self.sources)
+        record.agent = Agent(name="claude-code", version=survey.version)
+        record.roots = self.roots or None
+        record.title = survey.title[0] if survey.title else None
+        record.parent = parent
+        record.forked_from = survey.forked_from or next(iter(survey.inherited.values()), None)
+        record.native = Native(refs=title_refs) if title_refs else None
         self.pen.stream.write(record)
 
     def body(self) -> None:
@@ -135,7 +82,7 @@ class Reader:
         survey = self.survey
         for doubt in survey.evidence.doubts:
             self.desk.diagnose(doubt.code, doubt.message, self.file.source, doubt.line)
-        for unit in native_units(self.desk.lines(self.file.source), line_decoder):
+        for unit in native_units(self.desk.lines(self.file.source), line_decoder, loose_line):
             if isinstance(unit, Hole):
                 self._gap(unit)
                 continue
@@ -232,7 +179,7 @@ class Reader:
         if isinstance(words, str) and words.lstrip().startswith("<task-notification>"):
             found = tags(words)
             if found.get("task-id") and len(self._waiting) < 10_000:
-                light = unit._replace(line=unit.line._replace(data=b""), native=None)
+                light = replace(unit, line=replace(unit.line, data=b""), native=None)
                 self._waiting.setdefault(found["task-id"], (found, light, line.timestamp))
 
     def _late_notices(self) -> None:
@@ -277,96 +224,57 @@ class ClaudeCode:
 
     def read(self, session: Session, desk: Desk) -> None:
         """Imports one session: its own file, then its agents'."""
-        parts: layout.Parts = session.parts
         registry = load("claude-code")
-        main = File(desk, parts.main) if parts.main else None
-        metas = {agent.agent_id: Meta(desk, agent.meta) for agent in parts.agents}
-        files = {agent.agent_id: File(desk, agent.path) for agent in parts.agents}
-        attached = Attached(desk, parts.files)
-        known = frozenset(files)
-        native_id = session.native_id
-        links = _links(main, files, metas)
-        sources = [file.source for file in ([main] if main else []) + list(files.values())]
-        found: dict[str, str] = {}
-        if main is not None:
-            with desk.stream(native_id) as stream:
-                reader = Reader(desk, main, stream, registry, attached, known)
-                shared = [main.source] if files else sources
-                reader.head(main.survey.session_id or native_id, shared, None, [])
+        family = Family(desk, session.native_id, session.parts)
+        attached = Attached(desk, session.parts.files)
+        told: dict[str, str] = {}
+        with desk.stream(session.native_id) as stream:
+            sources = family.sources(None) + attached.sources
+            if family.main is not None:
+                reader = Reader(desk, family.main, stream, registry, attached, family.streams(), sources)
+                reader.head(family.main.survey.session_id or session.native_id, None, [])
                 reader.body()
-                self._agents(reader, None, links, metas, found)
-                if not files:
-                    for lonely in attached.lonely():
-                        stream.write(lonely)
-        parent = stream_id(native_id) if main is not None else None
-        order = sorted(files, key=lambda agent: (metas[agent].depth or 1, agent))
-        for index, agent_id in enumerate(order):
-            owner, call_id = links.get(agent_id, (None, None))
-            call_id = call_id or found.get(agent_id)
-            with desk.stream(agent_id, owner or parent) as stream:
-                reader = Reader(desk, files[agent_id], stream, registry, attached, known)
-                meta = metas[agent_id]
-                home = stream_id(owner) if owner else parent
-                above = Parent(session=home, call_id=call_id) if home else None
-                reader.head(
-                    files[agent_id].survey.session_id or native_id,
-                    [files[agent_id].source],
-                    above,
-                    [meta.ref] if meta.ref else [],
-                )
+                _agents(reader, family, None, told)
+            else:
+                desk.diagnose("missing_file", f"{session.native_id}.jsonl is not there, only files beside it")
+                stream.write(_head(session.native_id, sources))
+                for record in family.without_main(attached.refs):
+                    stream.write(record)
+            for child in family.of(None):
+                if child.file is None and child.meta.unread is not None:
+                    stream.write(child.meta.unread)
+            for lonely in attached.lonely():
+                stream.write(lonely)
+        for child in family.children.values():
+            if child.file is None or child.stream is None:
+                continue
+            above = family.children[child.owner].stream if child.owner else family.stream
+            with desk.stream(child.stream, above) as stream:
+                sources = family.sources(child.agent_id)
+                reader = Reader(desk, child.file, stream, registry, attached, family.streams(), sources)
+                parent = Parent(session=above or "", call_id=child.call_id or told.get(child.agent_id))
+                own_id = child.file.survey.session_id or session.native_id
+                reader.head(own_id, parent, [child.meta.ref] if child.meta.ref else [])
                 reader.body()
-                if meta.unread is not None:
-                    stream.write(meta.unread)
-                self._agents(reader, agent_id, links, metas, found)
-                if index == len(order) - 1:
-                    for lonely in attached.lonely():
-                        stream.write(lonely)
-
-    @staticmethod
-    def _agents(
-        reader: Reader,
-        owner: str | None,
-        links: dict[str, tuple[str | None, str | None]],
-        metas: dict[str, Meta],
-        found: dict[str, str],
-    ) -> None:
-        """Records of the agents that belong to this stream and that no result told of."""
-        for agent_id, meta in metas.items():
-            linked_owner, call_id = links.get(agent_id, (None, None))
-            if reader.asides.wrote_agent(agent_id):
-                told = reader.asides.call_of(agent_id)
-                if told:
-                    found[agent_id] = told
-            elif linked_owner == owner and agent_id not in found:
-                reader.asides.file_only(agent_id, call_id, meta.name, meta.ref, reader.file.source)
+                if child.meta.unread is not None:
+                    stream.write(child.meta.unread)
+                _agents(reader, family, child.agent_id, told)
 
 
-def _links(
-    main: File | None, files: dict[str, File], metas: dict[str, Meta]
-) -> dict[str, tuple[str | None, str | None]]:
-    """Which stream (None: the session's own) and call each agent was started from, where its meta file says so.
+def _head(native_id: str, sources: list[SourceEntry]) -> SessionRecord:
+    agent = Agent(name="claude-code")
+    return SessionRecord(format=FORMAT, agent=agent, native_session_id=native_id, sources=sources)
 
-    The call id is looked up in the session's own file first, unless the meta names a deeper level, then in the other
-    agents' files; an id that stands on several calls names none of them.
-    """
-    links: dict[str, tuple[str | None, str | None]] = {}
-    for agent_id, meta in metas.items():
-        if meta.call_id is None:
-            continue
-        homes: list[str | None] = []
-        if main is not None and main.survey.call(meta.call_id):
-            homes.append(None)
-        homes += [
-            other for other, file in files.items() if other != agent_id and file.survey.call(meta.call_id)
-        ]
-        if meta.depth == 1 and None in homes:
-            homes = [None]
-        if len(homes) == 1:
-            home = homes[0]
-            survey = main.survey if home is None and main is not None else files[str(home)].survey
-            single = not survey.duplicates(meta.call_id)
-            links[agent_id] = (home, meta.call_id if single else None)
-    return links
+
+def _agents(reader: Reader, family: Family, owner: str | None, told: dict[str, str]) -> None:
+    """Records of the agents that belong to this stream and that no result told of."""
+    for child in family.children.values():
+        if reader.asides.wrote_agent(child.agent_id):
+            call_id = reader.asides.call_of(child.agent_id)
+            if call_id:
+                told[child.agent_id] = call_id
+        elif child.owner == owner and child.agent_id not in told:
+            reader.asides.file_only(subagent(child, reader.file.source))
 
 
 CLAUDE_CODE = ClaudeCode()

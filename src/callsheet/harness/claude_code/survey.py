@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from callsheet.harness.claude_code.requests import RequestEvidence
-from callsheet.harness.claude_code.shapes import ABSENT, block_decoder, mark, message_decoder, parts_of, text
+from callsheet.harness.claude_code.requests import RequestEvidence, RequestLine
+from callsheet.harness.claude_code.shapes import ABSENT, loose_line, mark, text
 from callsheet.harness.claude_code.units import Hole, Unit, native_units
+from callsheet.records import Provider
 from callsheet.wire.blobs import digest
 from callsheet.wire.lines import Line
 from callsheet.wire.lossless import NotJson, decode, exact_text
@@ -33,17 +34,13 @@ Place = tuple[int, int]
 """A native unit: line number and byte offset inside the line."""
 
 
-class SurveyLine(Struct, gc=False):
+class SurveyLine(RequestLine, gc=False):
     """What the survey reads of a line."""
 
-    type: Any = None
     uuid: Any = None
     parentUuid: Any = None
-    timestamp: Any = None
     sessionId: Any = None
-    version: Any = None
     cwd: Any = None
-    message: Raw = ABSENT
     requestSessionId: Any = None
     sourceToolAssistantUUID: Any = None
     attributionMcpServer: Any = None
@@ -60,6 +57,21 @@ class SurveyLine(Struct, gc=False):
     aiTitle: Any = None
 
 
+class SurveyBlock(Struct, gc=False):
+    """What the survey reads of a content block."""
+
+    type: Any = None
+    id: Any = None
+    name: Any = None
+    tool_use_id: Any = None
+
+
+class SurveyMessage(Struct, gc=False):
+    """What the survey reads of a message."""
+
+    content: list[SurveyBlock] = []
+
+
 class McpProgress(Struct, gc=False):
     """``data`` of a progress line of 2.1.9 to 2.1.62 that names an MCP server and tool."""
 
@@ -69,6 +81,7 @@ class McpProgress(Struct, gc=False):
 
 
 _decoder = msgspec.json.Decoder(SurveyLine)
+_message = msgspec.json.Decoder(SurveyMessage)
 _progress = msgspec.json.Decoder(McpProgress)
 
 
@@ -79,11 +92,21 @@ _TITLES = {
 }
 
 
+_EVIDENCE = frozenset(
+    ("user", "assistant", "attachment", "system", "api-request", "api-request-blob", "api-request-shape")
+)
+"""Types of lines that bear on what was sent."""
+
+
 class _Head(Struct, gc=False):
     id: Any = None
 
 
 _head = msgspec.json.Decoder(_Head)
+
+
+def _loose(value: dict[str, Any]) -> SurveyLine:
+    raise AssertionError("every member of a survey line takes any value")
 
 
 class CallPlace(NamedTuple):
@@ -136,6 +159,8 @@ class Survey:
         self.copies: dict[Place, list[Copy]] = {}
         self.inherited: dict[Place, str] = {}
         self.mcp: dict[str, set[tuple[str, str]]] = {}
+        self.providers: dict[str, Provider] = {}
+        """Identities already settled by the dictionary, by tool name."""
         self.mcp_calls: dict[str, tuple[str, str] | None] = {}
         self.forked_from: str | None = None
         self._reply_line = 0
@@ -200,9 +225,9 @@ class Survey:
 
     def _first_pass(self, lines: Iterator[Line]) -> None:
         uuids = self._uuids
-        feed = self.evidence.feed
+        take = self.evidence.take
         version: Any = None
-        for unit in native_units(lines, _decoder):
+        for unit in native_units(lines, _decoder, _loose):
             if isinstance(unit, Hole) or unit.native is None:
                 continue
             native = unit.native
@@ -235,8 +260,8 @@ class Survey:
                 self._note_title(unit)
             elif kind == "fork-context-ref":
                 self.forked_from = text(native.parentSessionId)
-            if unit.start == 0 and unit.exact is None:
-                feed(unit.line.number, unit.line.offset, unit.data)
+            if kind in _EVIDENCE:
+                take(unit.line.number, unit.line.offset + unit.start, len(unit.data), native)
         self.version = text(version)
         self.evidence.close()
         summary = self._titles.get("summary")
@@ -265,19 +290,17 @@ class Survey:
         return number
 
     @staticmethod
-    def _blocks(unit: Unit[SurveyLine]) -> list[Any]:
+    def _blocks(unit: Unit[SurveyLine]) -> list[SurveyBlock]:
         assert unit.native is not None
         try:
-            message = message_decoder.decode(unit.native.message)
+            return _message.decode(unit.native.message).content
         except msgspec.DecodeError:
-            return []
-        blocks = []
-        for part in parts_of(message.content):
-            try:
-                blocks.append(block_decoder.decode(part))
-            except msgspec.DecodeError:
-                blocks.append(block_decoder.decode(b"{}"))
-        return blocks
+            content = loose_line({"message": decode(bytes(unit.native.message))}).message
+            blocks = content.content if content is not None and isinstance(content.content, list) else []
+            return [
+                SurveyBlock(type=one.type, id=one.id, name=one.name, tool_use_id=one.tool_use_id)
+                for one in blocks
+            ]
 
     def _note_mcp(self, native: SurveyLine) -> None:
         server, tool = native.attributionMcpServer, native.attributionMcpTool
@@ -326,7 +349,7 @@ class Survey:
         links: dict[str, set[str]] = {}
         relogged = False
         held: list[tuple[Place, Copy, Place]] = []
-        for unit in native_units(lines, _decoder):
+        for unit in native_units(lines, _decoder, _loose):
             if isinstance(unit, Hole) or unit.native is None:
                 continue
             native = unit.native
@@ -383,7 +406,7 @@ class Survey:
         places: dict[str, Place] = {}
         origin: dict[str, str] = {}
         linked: dict[str, str] = {}
-        for unit in native_units(lines, _decoder):
+        for unit in native_units(lines, _decoder, _loose):
             if isinstance(unit, Hole) or unit.native is None:
                 continue
             if unit.line.number > self._foreign_until:
@@ -438,11 +461,13 @@ def _log_mark(unit: Unit[SurveyLine]) -> bytes | None:
     native = unit.native
     assert native is not None
     try:
-        message = message_decoder.decode(native.message)
-        content = msgspec.json.encode(decode(bytes(message.content)), order="sorted")
+        message = decode(bytes(native.message))
+        if not isinstance(message, dict):
+            return None
+        content = msgspec.json.encode(message.get("content"), order="sorted")
     except (msgspec.DecodeError, NotJson):
         return None
-    head = [native.type, native.timestamp, message.id, native.apiBlockIndex]
+    head = [native.type, native.timestamp, message.get("id"), native.apiBlockIndex]
     if not all(item is None or isinstance(item, str | int) for item in head):
         return None
     return bytes.fromhex(digest(msgspec.json.encode(head) + content))[:16]

@@ -11,9 +11,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-import msgspec
-from msgspec import Raw
-
 from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.asides import Asides
 from callsheet.harness.claude_code.calls import tool_call
@@ -21,14 +18,11 @@ from callsheet.harness.claude_code.events import Events, Lines, tags, wrapped_in
 from callsheet.harness.claude_code.pen import Pen, number, raw_json
 from callsheet.harness.claude_code.results import Results
 from callsheet.harness.claude_code.shapes import (
-    FAILS,
     NativeBlock,
     NativeLine,
-    NativeMessage,
-    block_decoder,
+    is_text,
     mark,
-    message_decoder,
-    parts_of,
+    raw_block,
     text,
     value_of,
 )
@@ -78,52 +72,39 @@ class Talk:
 
     def assistant(self, line: NativeLine) -> None:
         """An assistant line: usually one content block of a model message."""
-        message = _message(line.message)
+        message = line.message
         if message is None:
             return
         author = "harness" if line.isApiErrorMessage is True or message.model == "<synthetic>" else "model"
         inference = text(message.id)
-        for index, raw in enumerate(parts_of(message.content)):
-            block = _block(raw)
-            pointer = f"/message/content/{index}"
-            kind = block.type if block is not None else None
-            if block is None or kind not in CALLS:
-                self._said(line, block, raw, pointer, author, inference)
-                continue
-            call_id = tool_call(
-                self._pen,
-                block,
-                index=index,
-                uuid=text(line.uuid),
-                inference=inference,
-                survey=self._survey,
-                tools=self._tools,
-            )
-            self._asides.after_call(block, call_id, index, line.isSidechain is True)
-        if mark(message.content) == b'"':
-            self._write_message(
-                author, blocks.parts(value_of(message.content), self._pen.desk), "/message/content", inference
-            )
+        content = message.content
+        if type(content) is list:
+            for index, block in enumerate(content):
+                if block.type in CALLS:
+                    call_id = tool_call(self._pen, block, index, line, inference, self._survey, self._tools)
+                    self._asides.after_call(block, call_id, index, line.isSidechain is True)
+                else:
+                    self._said(line, block, index, author, inference)
+        elif type(content) is str:
+            self._write_message(author, blocks.parts(content, self._pen.desk), "/message/content", inference)
         self._events.usage(message)
 
     def _said(
-        self,
-        line: NativeLine,
-        block: NativeBlock | None,
-        raw: Raw,
-        pointer: str,
-        author: str,
-        inference: str | None,
+        self, line: NativeLine, block: NativeBlock, index: int, author: str, inference: str | None
     ) -> None:
-        kind = block.type if block is not None else None
-        if block is not None and kind == "text" and isinstance(block.text, str):
-            self._write_message(author, [Part(type="text", text=block.text)], pointer, inference)
-        elif block is not None and kind in ("thinking", "redacted_thinking"):
+        kind = block.type
+        pointer = f"/message/content/{index}"
+        if kind == "text" and mark(block.text) == b'"':
+            self._write_message(author, [blocks.text_part(block.text)], pointer, inference)
+        elif kind in ("thinking", "redacted_thinking"):
             self._reasoning(line, block, pointer, inference)
-        elif kind in ("image", "document"):
-            self._write_message(author, [blocks.part(value_of(raw), self._pen.desk)], pointer, inference)
         else:
-            self._events.unmapped(f"assistant#{kind}", raw, pointer)
+            raw = raw_block(self._pen.unit.data, index)
+            if kind in ("image", "document"):
+                self._write_message(author, [blocks.part(value_of(raw), self._pen.desk)], pointer, inference)
+            else:
+                name = kind if isinstance(kind, str) else None
+                self._events.unmapped(f"assistant#{name}", raw, pointer)
 
     def _reasoning(self, line: NativeLine, block: NativeBlock, pointer: str, inference: str | None) -> None:
         record = Reasoning(
@@ -133,8 +114,8 @@ class Talk:
         )
         if block.type == "redacted_thinking":
             self._pen.capture(record, "content", "redacted", reason="encrypted by the model's provider")
-        elif text(block.thinking):
-            record.content = [Part(type="text", text=block.thinking)]
+        elif is_text(block.thinking):
+            record.content = [blocks.text_part(block.thinking)]
             self._exact(record, f"{pointer}/thinking")
         else:
             self._pen.capture(record, "content", "absent")
@@ -164,38 +145,28 @@ class Talk:
 
     def user(self, line: NativeLine) -> None:
         """A user line: a result, a prompt, or words that the harness put there."""
-        message = _message(line.message)
+        message = line.message
         if message is None:
-            if mark(line.message) == b'"':
-                self._prompt(line, value_of(line.message), "/message", None)
             return
-        if mark(message.content) != b"[":
-            content = value_of(message.content)
-            if isinstance(content, str):
-                self._prompt(line, content, "/message/content", text(message.id))
+        content = message.content
+        if type(content) is str:
+            self._prompt(line, content, "/message/content", text(message.id))
             return
-        raws = parts_of(message.content)
-        found = [_block(raw) for raw in raws]
-        results = sum(block is not None and block.type == "tool_result" for block in found)
-        rest: list[Raw] = []
-        first = -1
-        for index, (raw, block) in enumerate(zip(raws, found, strict=True)):
-            if block is None or block.type != "tool_result":
-                rest.append(raw)
-                first = index if first < 0 else first
-                continue
-            record, use, verdict = self._results.result(line, block, index, results == 1)
+        if type(content) is not list:
+            return
+        results = [index for index, block in enumerate(content) if block.type == "tool_result"]
+        for index in results:
+            block = content[index]
+            record, use, verdict = self._results.result(line, block, index, len(results) == 1)
             self._asides.after_result(line, block, record, use, verdict)
-        if rest:
-            pointer = f"/message/content/{first}" if len(rest) == 1 else "/message/content"
-            self._user_blocks(line, rest, pointer, text(message.id))
-
-    def _user_blocks(self, line: NativeLine, rest: list[Raw], pointer: str, message_id: str | None) -> None:
-        values = [value_of(raw) for raw in rest]
-        if len(values) == 1 and isinstance(values[0], dict) and isinstance(values[0].get("text"), str):
-            self._prompt(line, values[0]["text"], pointer, message_id)
-            return
-        self._prompt(line, values, pointer, message_id)
+        if len(results) < len(content):
+            rest = [index for index, block in enumerate(content) if block.type != "tool_result"]
+            values = [value_of(raw_block(self._pen.unit.data, index)) for index in rest]
+            if len(values) == 1:
+                said = values[0]["text"] if is_text(content[rest[0]].text) else values
+                self._prompt(line, said, f"/message/content/{rest[0]}", text(message.id))
+            else:
+                self._prompt(line, values, "/message/content", text(message.id))
 
     def _prompt(self, line: NativeLine, content: Any, pointer: str, message_id: str | None) -> None:
         tag = wrapped_in(content) if isinstance(content, str) else None
@@ -269,19 +240,3 @@ def _between(content: str, tag: str) -> str | None:
     start = content.find(f"<{tag}>")
     end = content.rfind(f"</{tag}>")
     return content[start + len(tag) + 2 : end] if 0 <= start < end else None
-
-
-def _message(raw: Raw) -> NativeMessage | None:
-    if mark(raw) != b"{":
-        return None
-    try:
-        return message_decoder.decode(raw)
-    except FAILS:
-        return None
-
-
-def _block(raw: Raw) -> NativeBlock | None:
-    try:
-        return block_decoder.decode(raw)
-    except msgspec.DecodeError:
-        return None

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness.claude_code.pen import Pen, number, raw_json
-from callsheet.harness.claude_code.shapes import ABSENT, FAILS, mark, text
+from callsheet.harness.claude_code.shapes import ABSENT, FAILS, mark, text, verbatim
 from callsheet.records import Change, Exec, Patch
 
 WATCHES = "Monitor"
@@ -27,8 +27,8 @@ class ToolUse(Struct, gc=False):
 
     type: Any = None
     status: Any = None
-    stdout: Any = None
-    stderr: Any = None
+    stdout: Raw = ABSENT
+    stderr: Raw = ABSENT
     exitCode: Any = None
     command: Any = None
     interrupted: Any = None
@@ -85,16 +85,26 @@ def exec_of(use: ToolUse, tool: str | None) -> Exec | None:
     if terminal is None and polled.get("task_type") != "local_agent":
         terminal = text(polled.get("task_id"))
     output = polled.get("output")
+    stdout = verbatim(use.stdout) if mark(use.stdout) == b'"' else None
+    stderr = verbatim(use.stderr) if mark(use.stderr) == b'"' else None
+    if (
+        terminal is None
+        and not polled
+        and use.exitCode is None
+        and use.command is None
+        and use.timedOutAfterMs is None
+    ):
+        return None if stdout is None and stderr is None else Exec(stdout=stdout, stderr=stderr)
     made = Exec(
-        stdout=use.stdout if isinstance(use.stdout, str) else None,
-        stderr=use.stderr if isinstance(use.stderr, str) else None,
+        stdout=stdout,
+        stderr=stderr,
         output=output if isinstance(output, str) else None,
         exit_code=exit_code(polled.get("exitCode") if polled else use.exitCode),
         terminal_id=terminal,
         timed_out=True if number(use.timedOutAfterMs) is not None else None,
         command=text(use.command),
     )
-    return None if made == Exec() else made
+    return made
 
 
 def exit_code(value: Any) -> int | None:
@@ -107,8 +117,10 @@ def exit_code(value: Any) -> int | None:
 def duration_ms(use: ToolUse) -> int | float | None:
     """The duration that the tool itself reported, in milliseconds (ASR-261)."""
     for value in (use.durationMs, use.totalDurationMs):
-        if number(value) is not None:
+        if value is not None and number(value) is not None:
             return number(value)
+    if use.durationSeconds is None:
+        return None
     seconds = number(use.durationSeconds)
     return None if seconds is None else number(round(seconds * 1000, 3))
 

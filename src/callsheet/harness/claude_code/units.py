@@ -9,10 +9,11 @@ Must never know: what a unit means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from callsheet.wire import lossless
 from callsheet.wire.damage import BOM, salvage
@@ -21,7 +22,7 @@ from callsheet.wire.lines import Line
 T = TypeVar("T")
 
 
-class Unit(NamedTuple, Generic[T]):
+class Unit(Struct, Generic[T], gc=False):
     """One native record.
 
     Attributes:
@@ -57,12 +58,19 @@ def _own(value: dict[str, Any]) -> bool:
     )
 
 
-def native_units(lines: Iterable[Line], decoder: msgspec.json.Decoder[T]) -> Iterator[Unit[T] | Hole]:
+Loose = Callable[[dict[str, Any]], T]
+"""Makes what can be made of an object that the decoder refuses."""
+
+
+def native_units(
+    lines: Iterable[Line], decoder: msgspec.json.Decoder[T], loose: Loose[T]
+) -> Iterator[Unit[T] | Hole]:
     """Decodes the lines of a session file.
 
     Args:
         lines: Physical lines in order.
         decoder: Decodes an object into the struct that a pass needs.
+        loose: The slow lane for objects that have members of unexpected types.
     """
     decode = decoder.decode
     for line in lines:
@@ -72,10 +80,10 @@ def native_units(lines: Iterable[Line], decoder: msgspec.json.Decoder[T]) -> Ite
                 data.decode("utf-8")
             yield Unit(line, 0, data, decode(data))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            yield from _hard(line, decoder)
+            yield from _hard(line, decoder, loose)
 
 
-def _hard(line: Line, decoder: msgspec.json.Decoder[T]) -> Iterator[Unit[T] | Hole]:
+def _hard(line: Line, decoder: msgspec.json.Decoder[T], loose: Loose[T]) -> Iterator[Unit[T] | Hole]:
     data = line.data
     start = 0
     if line.number == 1 and data.startswith(BOM):
@@ -83,7 +91,7 @@ def _hard(line: Line, decoder: msgspec.json.Decoder[T]) -> Iterator[Unit[T] | Ho
         data = data[start:]
     if not data.strip(b" \t\r\n"):
         return
-    unit = _decoded(line, start, data, decoder)
+    unit = _decoded(line, start, data, decoder, loose)
     if unit is not None:
         yield unit
         return
@@ -94,25 +102,28 @@ def _hard(line: Line, decoder: msgspec.json.Decoder[T]) -> Iterator[Unit[T] | Ho
         return
     for piece in salvage(data, ended=line.ended, unit=_own):
         at = start + piece.start
-        found = None if piece.reason else _decoded(line, at, piece.data, decoder)
+        found = None if piece.reason else _decoded(line, at, piece.data, decoder, loose)
         if found is None:
             yield Hole(line, at, len(piece.data), piece.reason or "too_deep")
         else:
             yield found
 
 
-def _decoded(line: Line, start: int, data: bytes, decoder: msgspec.json.Decoder[T]) -> Unit[T] | None:
+def _decoded(
+    line: Line, start: int, data: bytes, decoder: msgspec.json.Decoder[T], loose: Loose[T]
+) -> Unit[T] | None:
     try:
         value = lossless.decode(data)
     except lossless.NotJson:
         return None
     if not isinstance(value, dict):
         return Unit(line, start, data, None, None, value)
+    clean, exact = data, None
+    if b"\\u" in data and not lossless.readable(data):
+        clean, exact = lossless.encode_clean(value), value
     try:
-        return Unit(line, start, data, decoder.decode(data))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        clean = lossless.encode_clean(value)
-    try:
-        return Unit(line, start, data, decoder.decode(clean), value)
+        return Unit(line, start, data, decoder.decode(clean), exact)
+    except msgspec.ValidationError:
+        return Unit(line, start, data, loose(lossless.decode(clean)), exact)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import Raw
 
 from callsheet.harness.claude_code.shapes import NativeBlock, NativeLine, mark, value_of
@@ -19,7 +18,7 @@ from callsheet.harness.claude_code.tooluse import ToolUse
 from callsheet.records import CompactPermission
 from callsheet.registry import Registry, Rule
 from callsheet.registry import first as first_rule
-from callsheet.registry.when import MISSING, follow
+from callsheet.registry.when import follow
 
 SMALL = (
     "permissionDecision",
@@ -30,6 +29,10 @@ SMALL = (
     "version",
 )
 """Members of the line that tables may name."""
+
+
+Use = tuple[str, Any] | None
+"""The type of ``toolUseResult`` and, of a text that a table names, the text; of a shell's, ``interrupted``."""
 
 
 class Verdict(NamedTuple):
@@ -46,46 +49,61 @@ class Verdicts:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._answers: dict[bytes, Verdict] = {}
+        self._answers: dict[tuple[Any, ...], Verdict] = {}
         self._said: set[tuple[str, str]] = set()
         self._texts = _named_texts(registry)
 
     def of(self, line: NativeLine, block: NativeBlock, raw: Raw, tool_use: ToolUse) -> Verdict:
         """The verdict on one result block."""
+        use = self._use(raw, tool_use) if raw else None
+        key = (
+            line.version,
+            bytes(line.permissionDecision),
+            line.toolDenialKind,
+            line.toolDenialBeforeRun,
+            line.entrypoint,
+            line.promptSource,
+            block.is_error,
+            type(block.is_error),
+            use,
+        )
+        try:
+            answer = self._answers.get(key)
+        except TypeError:
+            # A member that is a list or an object: no table names it, and it has no hash.
+            return self._ask(line, block, use)
+        if answer is None:
+            answer = self._ask(line, block, use)
+            if len(self._answers) < 10_000:
+                self._answers[key] = answer
+        if not answer.doubts:
+            return answer
+        fresh = tuple(doubt for doubt in answer.doubts if doubt not in self._said)
+        self._said.update(fresh)
+        return answer if fresh == answer.doubts else answer._replace(doubts=fresh)
+
+    def _use(self, raw: Raw, tool_use: ToolUse) -> Use:
+        """``toolUseResult`` as the tables may see it: its type, and its text where a table names that text."""
+        first_byte = mark(raw)
+        if first_byte == b'"':
+            text = value_of(raw) if len(raw) < 200 else None
+            return ("string", text if text in self._texts else None)
+        if first_byte == b"{":
+            return ("shell" if mark(tool_use.stdout) == b'"' else "object", tool_use.interrupted is True)
+        return ({b"[": "array", b"n": "null"}.get(first_byte, "number"), None)
+
+    def _ask(self, line: NativeLine, block: NativeBlock, use: Use) -> Verdict:
         native: dict[str, Any] = {}
         for name in SMALL:
             value = getattr(line, name)
             if value is not None:
                 native[name] = value
-        use = self._use(raw, tool_use)
-        if use is not MISSING:
-            native["toolUseResult"] = use
+        if line.permissionDecision:
+            native["permissionDecision"] = value_of(line.permissionDecision)
+        if use is not None:
+            native["toolUseResult"] = _seen(use)
         part = {} if block.is_error is None else {"is_error": block.is_error}
-        key = msgspec.json.encode([native, part])
-        answer = self._answers.get(key)
-        if answer is None:
-            answer = self._ask(native, part, native.get("version"))
-            if len(self._answers) < 10_000:
-                self._answers[key] = answer
-        fresh = tuple(doubt for doubt in answer.doubts if doubt not in self._said)
-        self._said.update(fresh)
-        return answer if fresh == answer.doubts else answer._replace(doubts=fresh)
-
-    def _use(self, raw: Raw, tool_use: ToolUse) -> Any:
-        """``toolUseResult`` as the tables may see it: its type, and its text where a table names that text."""
-        if not raw:
-            return MISSING
-        first_byte = mark(raw)
-        if first_byte == b'"':
-            text = value_of(raw) if len(raw) < 200 else None
-            return text if text in self._texts else "…"
-        if first_byte == b"{":
-            shell = {"stdout": "…"} if isinstance(tool_use.stdout, str) else {}
-            return {"interrupted": tool_use.interrupted is True} | shell
-        return {b"[": [], b"n": None}.get(first_byte, 0)
-
-    def _ask(self, native: dict[str, Any], part: dict[str, Any], version: Any) -> Verdict:
-        known = version if isinstance(version, str) else None
+        known = line.version if isinstance(line.version, str) else None
         rule = first_rule(self._registry.status, known, native, part)
         status = (rule.then if rule else None) or "unknown"
         permission = self._permission(native, part, known)
@@ -105,6 +123,16 @@ class Verdicts:
             named = code if isinstance(code, str) else None
         decided_by = rule.decidedBy or (decider.decidedBy if decider else None)
         return CompactPermission(decision=rule.decision, decided_by=decided_by, rule=named)
+
+
+def _seen(use: tuple[str, Any]) -> Any:
+    """A stand-in for ``toolUseResult`` that answers every question the tables ask of it."""
+    kind, value = use
+    if kind == "string":
+        return value or "…"
+    if kind in ("shell", "object"):
+        return {"interrupted": value} | ({"stdout": "…"} if kind == "shell" else {})
+    return {"array": [], "null": None}.get(kind, 0)
 
 
 def _named_texts(registry: Registry) -> set[str]:

@@ -1,0 +1,199 @@
+"""The files of one session and how they hang together.
+
+Owns: opening them as sources, the agents' ``.meta.json``, which stream and call each agent was started from, the name
+of each agent's stream, and which sources a stream's session record lists. A file that cannot be opened is a gap and a
+diagnostic; the others go on.
+
+Must never know: what the lines mean.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import Raw
+
+from callsheet.harness._port import Desk
+from callsheet.harness.claude_code import layout
+from callsheet.harness.claude_code.shapes import text, value_of
+from callsheet.harness.claude_code.survey import Survey
+from callsheet.records import Gap, Native, Ref, SourceEntry, Subagent
+from callsheet.records.bundle import stream_id
+from callsheet.wire.blobs import digest
+
+META_KIND = "claude-code-agent-meta"
+
+
+class File:
+    """One source file on its way into one stream."""
+
+    def __init__(self, desk: Desk, path: str) -> None:
+        self.path = path
+        self.source = desk.source(path, layout.KIND)
+        self.survey = Survey(lambda: desk.lines(self.source))
+
+
+class Meta:
+    """An agent's ``.meta.json``: which call started it. Without such a file every member is empty."""
+
+    def __init__(self, desk: Desk, path: str | None) -> None:
+        self.call_id: str | None = None
+        self.name: str | None = None
+        self.depth: int | None = None
+        self.source: SourceEntry | None = None
+        self.ref: Ref | None = None
+        self.unread: Gap | None = None
+        if path is None:
+            return
+        try:
+            source = desk.source(path, META_KIND)
+            data = desk.whole(source)
+        except OSError as error:
+            desk.diagnose("missing_file", f"{path}: {error.strerror or error}")
+            return
+        value = value_of(Raw(data))
+        self.source = source
+        self.ref = Ref(source=source.id, line=1, offset=0, bytes=len(data), sha256=digest(data), role="meta")
+        if not isinstance(value, dict):
+            desk.diagnose("bad_json", "no JSON object", source, 1)
+            self.unread = Gap(reason="bad_json", source=source.id, line=1, offset=0, bytes=len(data))
+            self.unread.native = Native(refs=[self.ref])
+            return
+        self.call_id = text(value.get("toolUseId"))
+        self.name = text(value.get("agentType"))
+        depth = value.get("spawnDepth")
+        self.depth = depth if isinstance(depth, int) and not isinstance(depth, bool) else None
+
+
+class Child(NamedTuple):
+    """One agent of the session.
+
+    Attributes:
+        agent_id: From its file's name; with a number when two files have one name.
+        file: None when only its meta file is there.
+        meta: Its meta file.
+        stream: Name of its stream; None without file.
+        owner: The agent that started it, as its meta file says; None for the session itself, or unknown.
+        call_id: The call that started it, where one call alone is named.
+    """
+
+    agent_id: str
+    file: File | None
+    meta: Meta
+    stream: str | None
+    owner: str | None = None
+    call_id: str | None = None
+
+
+class Family:
+    """A session's own file and its agents.
+
+    Attributes:
+        main: None when the session file is gone.
+        children: By agent id, those that were started first before those they started.
+    """
+
+    def __init__(self, desk: Desk, native_id: str, parts: layout.Parts) -> None:
+        self.main = File(desk, parts.main) if parts.main else None
+        self.stream = stream_id(native_id)
+        found: dict[str, Child] = {}
+        taken = {self.stream}
+        for agent in parts.agents:
+            agent_id = _free(agent.agent_id, set(found))
+            if agent_id != agent.agent_id:
+                desk.diagnose("same_agent", f"another file of agent {agent.agent_id}: {agent.path}")
+            file = _opened(desk, agent.path)
+            stream = _free(stream_id(agent_id), taken) if file else None
+            taken.add(stream or "")
+            found[agent_id] = Child(agent_id, file, Meta(desk, agent.meta), stream)
+        linked = [self._linked(child, found) for child in found.values()]
+        linked.sort(key=lambda child: (child.meta.depth or 1, child.agent_id))
+        self.children = {child.agent_id: child for child in linked}
+
+    def _linked(self, child: Child, all_of_them: dict[str, Child]) -> Child:
+        """Looks the call that the meta file names up: in the session's own file, unless the meta names a deeper
+        level, and in the other agents' files. An id that stands on several calls names none of them.
+        """
+        meta = child.meta
+        if meta.call_id is None:
+            return child
+        homes: list[tuple[str | None, File]] = []
+        if self.main is not None and self.main.survey.call(meta.call_id):
+            homes.append((None, self.main))
+        if not homes or meta.depth != 1:
+            for other in all_of_them.values():
+                if other is not child and other.file is not None and other.file.survey.call(meta.call_id):
+                    homes.append((other.agent_id, other.file))
+        if len(homes) != 1:
+            return child
+        owner, file = homes[0]
+        single = not file.survey.duplicates(meta.call_id)
+        return child._replace(owner=owner, call_id=meta.call_id if single else None)
+
+    def of(self, owner: str | None) -> list[Child]:
+        """The agents that a stream's agent started, as far as their meta files say; the session has the others too."""
+        return [child for child in self.children.values() if child.owner == owner]
+
+    def sources(self, owner: str | None) -> list[SourceEntry]:
+        """The session and meta files that the records of one stream may cite."""
+        own = self.main if owner is None else self.children[owner].file
+        metas = [child.meta for child in self.of(owner)]
+        if owner is not None:
+            metas.insert(0, self.children[owner].meta)
+        elif own is None:
+            metas = [child.meta for child in self.children.values()]
+        files = [own] if own else [child.file for child in self.children.values()]
+        return [file.source for file in files if file] + [meta.source for meta in metas if meta.source]
+
+    def streams(self) -> dict[str, str]:
+        """Agent ids and the names of their streams."""
+        return {child.agent_id: child.stream for child in self.children.values() if child.stream}
+
+    def without_main(self, others: list[Ref]) -> list[Gap | Subagent]:
+        """What is known of a session whose own file is gone: that, and which agents it had.
+
+        Args:
+            others: Refs to the other files of its folder, which are evidence of the session too.
+        """
+        members = [
+            Ref(source=child.file.source.id, role="member") for child in self.children.values() if child.file
+        ]
+        metas = [child.meta.ref for child in self.children.values() if child.meta.ref]
+        gap = Gap(reason="missing_file", native=Native(refs=members + metas + others))
+        return [gap, *(subagent(child, None) for child in self.of(None))]
+
+
+def subagent(child: Child, source: SourceEntry | None) -> Subagent:
+    """The record of an agent that only its own files tell of.
+
+    Args:
+        child: The agent.
+        source: The file of the stream that the record stands in; None when that is gone.
+    """
+    own = source or (child.file.source if child.file else None)
+    cited = child.meta.ref or (Ref(source=own.id, role="member") if own else None)
+    return Subagent(
+        agent_id=child.agent_id,
+        call_id=child.call_id,
+        name=child.meta.name,
+        stream=child.stream,
+        status="unknown",
+        native=Native(refs=[cited] if cited else []),
+    )
+
+
+def _opened(desk: Desk, path: str | None) -> File | None:
+    if path is None:
+        return None
+    try:
+        return File(desk, path)
+    except OSError as error:
+        desk.diagnose("missing_file", f"{path}: {error.strerror or error}")
+        return None
+
+
+def _free(name: str, taken: set[str]) -> str:
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name[:56]}-{number}", number + 1
+    return free
