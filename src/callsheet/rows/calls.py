@@ -192,5 +192,7 @@ def _agent(agent: Subagent) -> AgentShown:
 def _preview(context: Context, call_id: str) -> Output | None:
     for preview in reversed(context.linked(call_id, Preview)):
         if preview.output is not None:
-            return bound(preview.output, context.limits.text, "preview", truncated=True)
+            output = bound(preview.output, context.limits.text, "preview")
+            output.truncated = True
+            return output
     return None

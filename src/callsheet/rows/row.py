@@ -59,14 +59,18 @@ class Output(Struct, kw_only=True, omit_defaults=True, rename="camel"):
         text: The text, or its head when ``omitted`` is set.
         truncated: Something is missing: cut by the source, or here.
         omitted: Characters left out here between ``text`` and ``tail``.
+        omitted_lines: Line breaks among them.
         tail: The end of a text that was cut here.
+        original_bytes: Size of the whole text, where the source cut it and says so.
         member: The record's member that it comes from: content, exec, displayContent, raw, output, preview.
     """
 
     text: str
     truncated: bool
     omitted: int | None = None
+    omitted_lines: int | None = None
     tail: str | None = None
+    original_bytes: int | None = None
     member: str | None = None
 
 

@@ -44,16 +44,17 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most] + "…"
 
 
-def bound(text: str, most: int, member: str, *, truncated: bool = False) -> Output:
+def bound(text: str, most: int, member: str) -> Output:
     """The text as an output: whole, or its head and tail."""
     if len(text) <= most:
-        return Output(text=text, truncated=truncated, member=member)
+        return Output(text=text, truncated=False, member=member)
     tail = most // 4
     head = most - tail
     return Output(
         text=text[:head],
         truncated=True,
         omitted=len(text) - head - tail,
+        omitted_lines=text.count("\n", head, len(text) - tail),
         tail=text[len(text) - tail :],
         member=member,
     )
@@ -178,27 +179,33 @@ def result_output(result: ToolResult, blob: Blob | None, most: int) -> Output | 
     What reached the model comes first; then the process's own output, what the user saw, and the stored raw
     result.
     """
-    states = {path: capture.state for path, capture in (result.capture or {}).items()}
     if result.content is not None:
-        return bound(
-            parts_text(result.content), most, "content", truncated=states.get("content") == "truncated"
-        )
+        return _marked(bound(parts_text(result.content), most, "content"), result, "content")
     if result.exec is not None:
         streams = (result.exec.output, result.exec.stdout, result.exec.stderr)
-        texts = [text for text in streams if text]
-        if texts or any(text is not None for text in streams):
-            cut_there = any(
-                states.get(f"exec.{name}") == "truncated" for name in ("output", "stdout", "stderr")
-            )
-            return bound(_joined(texts), most, "exec", truncated=cut_there)
+        if any(text is not None for text in streams):
+            whole = _joined([text for text in streams if text])
+            return _marked(bound(whole, most, "exec"), result, "exec.output", "exec.stdout", "exec.stderr")
     if result.display_content is not None:
-        return bound(parts_text(result.display_content), most, "displayContent")
+        return _marked(
+            bound(parts_text(result.display_content), most, "displayContent"), result, "displayContent"
+        )
     for member in ("exec.output", "exec.stdout", "displayContent"):
         data = captured_blob(result, member, blob)
         if data is not None:
             return bound(data.decode("utf-8", "replace"), most, member.partition(".")[0])
     text = native_text(stored_value(result, "raw", result.raw, blob))
     return None if text is None else bound(text, most, "raw")
+
+
+def _marked(output: Output, result: ToolResult, *members: str) -> Output:
+    """The output, marked as cut where the source cut one of these members."""
+    for member in members:
+        capture = (result.capture or {}).get(member)
+        if capture is not None and capture.state == "truncated":
+            output.truncated = True
+            output.original_bytes = capture.original_bytes
+    return output
 
 
 def _joined(texts: list[str]) -> str:

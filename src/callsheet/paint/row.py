@@ -1,0 +1,276 @@
+"""The painter: a row to lines.
+
+    ✗ command  cargo test -p parser                          Bash · exit 101 · 4.9 s
+        failed · allowed once by policy
+        │ test parse_empty ... FAILED
+        ┆ … 12 more lines
+        │ error: test failed
+
+Line one has the state, the kind, the main input and, at the right edge, short facts. Then who allowed it
+and what is not recorded, the error, the patches, and the output, which is collapsed. Lines of the source
+stand behind ``│``; words about what is hidden behind ``┆``, where no agent can write.
+
+Owns layout. Must never know: records, files, terminals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from callsheet.paint import cells
+from callsheet.paint.block import WHOLE, Collapse, block, hidden, text_lines
+from callsheet.paint.diff import changed_lines, patch_lines
+from callsheet.paint.safe import visible
+from callsheet.paint.span import Line, Span, Style, line_width, packed
+from callsheet.paint.words import LABELS, MARKS, detail_words, fact_words, state_words
+from callsheet.rows import ChangeShown, Output, Row
+
+NARROWEST = 24
+"""Cells below which nothing is laid out any narrower."""
+
+COLLAPSES: dict[str, Collapse] = {
+    "read": Collapse(3, 0),
+    "search": Collapse(6, 0),
+    "message": Collapse(10, 0),
+    "thought": Collapse(1, 0),
+    "hook": Collapse(2, 2),
+    "notice": Collapse(3, 0),
+    "request": Collapse(10, 0),
+    "plan": Collapse(20, 0),
+}
+"""How much of a row's text is shown; ``TEN`` for other kinds."""
+TEN = Collapse(5, 5)
+PATCH = Collapse(16, 0)
+TITLE_LINES = 3
+
+_INDENT = "    "
+_LABEL_CELLS = 8
+_DEEPEST = 6
+_BELOW = frozenset({"hook", "terminal", "request", "plan"})
+"""Kinds that are indented below the call they belong to."""
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """How a sheet is drawn.
+
+    Attributes:
+        width: Cells of a line.
+        full: Nothing is collapsed.
+        audit: Every caution is drawn.
+        folders: Folders that paths are shortened by.
+    """
+
+    width: int = 80
+    full: bool = False
+    audit: bool = False
+    folders: tuple[str, ...] = ()
+
+
+def paint_row(row: Row, look: Look, depth: int = 0) -> list[Line]:
+    """The lines of a row.
+
+    Args:
+        row: The row.
+        look: How to draw.
+        depth: Level of agents within agents.
+    """
+    margin = _margin(depth)
+    if row.kind in _BELOW and row.parent is not None:
+        margin = [*margin, Span("  ")]
+    width = max(look.width, NARROWEST) - line_width(margin)
+    if width < NARROWEST:
+        margin, width = [], max(look.width, NARROWEST)
+    paint = _talk if row.kind in ("message", "thought") else _event
+    return [[*margin, *line] for line in paint(row, look, width)]
+
+
+def _margin(depth: int) -> Line:
+    return [Span("┊ " * min(depth, _DEEPEST), "quiet")] if depth else []
+
+
+def is_small(row: Row, look: Look) -> bool:
+    """Whether a row is a message that no person and no model wrote: it is drawn on one line."""
+    return row.kind == "message" and row.author not in ("user", "model") and not (look.full or look.audit)
+
+
+def _talk(row: Row, look: Look, width: int) -> Iterator[Line]:
+    mark, label, style = _talk_head(row)
+    indent = _LABEL_CELLS + 3
+    room = max(width - indent, NARROWEST // 2)
+    facts = visible(" · ".join(fact_words(row)))
+    for number, line in enumerate(_talk_lines(row, look, room)):
+        if number:
+            yield [Span(" " * indent), *line]
+            continue
+        gap = room - line_width(line) - cells.width(facts)
+        beside = [Span(" " * gap + facts, "quiet")] if facts and gap > 1 else []
+        yield [Span(f"{mark} {_label(label)} ", style), *line, *beside]
+
+
+def _talk_head(row: Row) -> tuple[str, str, Style]:
+    if row.kind == "thought":
+        return "~", "thought", "quiet"
+    author = row.author or "message"
+    if author == "user":
+        return ">", author, "strong"
+    return ("*", author, "label") if author == "model" else ("·", author, "quiet")
+
+
+def _talk_lines(row: Row, look: Look, room: int) -> list[Line]:
+    if row.output is None:
+        words = "; ".join(detail_words(row, audit=look.audit)) or row.title
+        return [[Span(piece, "quiet")] for piece in cells.wrap(visible(words), room)]
+    text = row.output.text
+    if is_small(row, look):
+        return [[Span(cells.cut(visible(" ".join(text[: room * 8].split())), room), "quiet")]]
+    thought = row.kind == "thought"
+    collapse = WHOLE if look.full else COLLAPSES[row.kind]
+    lines = _block(row.output, room, collapse, "quiet" if thought else "", text.lstrip() if thought else text)
+    return lines or [hidden("(no text)", room)]
+
+
+def _event(row: Row, look: Look, width: int) -> Iterator[Line]:
+    mark, style = MARKS[row.state]
+    if row.kind == "notice" and row.state == "completed":
+        mark, style = "·", "quiet"
+    yield from _title(row, look, width, [Span(mark, style), Span(f" {_label(LABELS[row.kind])} ", "label")])
+    room = max(width - len(_INDENT), NARROWEST // 2)
+    state = state_words(row)
+    details = [Span(visible(words), "quiet") for words in detail_words(row, audit=look.audit)]
+    for line in packed([*([Span(visible(state), style)] if state else []), *details], room):
+        yield [Span(_INDENT), *line]
+    yield from _body(row, look, room)
+
+
+def _body(row: Row, look: Look, room: int) -> Iterator[Line]:
+    inner = room - 2
+    output = row.output
+    if row.error is not None and not _says(output, row.error):
+        for line in block(row.error, inner, WHOLE if look.full else Collapse(4, 0), style="bad"):
+            yield _guttered(line)
+    for change in row.changes or ():
+        yield from _change(row, change, look, room)
+    if row.omitted_changes:
+        yield _guttered(hidden(f"… {row.omitted_changes:,} more files", inner))
+    if output is not None:
+        yield from _output(row, output, look, inner)
+
+
+def _says(output: Output | None, error: str) -> bool:
+    """Whether the output holds the error's text, apart from a word before it (``Error: …``)."""
+    head, colon, rest = error.partition(": ")
+    core = (rest if colon and head.isalpha() else error).strip()[:200]
+    return output is not None and core in output.text
+
+
+def _output(row: Row, output: Output, look: Look, inner: int) -> Iterator[Line]:
+    patched = any(change.patch is not None for change in row.changes or ())
+    if patched and row.state == "completed" and not look.full:
+        count = len(text_lines(output.text))
+        words = f"… {count:,} line{'' if count == 1 else 's'} of output" if count else ""
+        lines = [hidden(words, inner)] if words else []
+    else:
+        lines = _block(output, inner, WHOLE if look.full else COLLAPSES.get(row.kind, TEN), "")
+        if not lines and row.kind == "command":
+            lines = [hidden("(no output)", inner)]
+    if output.member == "preview":
+        lines.append(hidden("(the last that was seen of it while it ran)", inner))
+    elif output.truncated and output.omitted is None:
+        size = f"; {output.original_bytes:,} bytes in all" if output.original_bytes is not None else ""
+        what = "the model got a part of it" if output.member == "content" else "the source kept a part of it"
+        lines.append(hidden(f"({what}{size})", inner))
+    for line in lines:
+        yield _guttered(line)
+
+
+def _guttered(line: Line) -> Line:
+    ours = bool(line) and line[0].style == "hidden"
+    return [Span(_INDENT), Span("┆ " if ours else "│ ", "quiet"), *line]
+
+
+def _block(
+    output: Output, width: int, collapse: Collapse, style: Style, text: str | None = None
+) -> list[Line]:
+    return block(
+        output.text if text is None else text,
+        width,
+        collapse,
+        style=style,
+        tail=output.tail or "",
+        omitted=output.omitted or 0,
+        omitted_lines=output.omitted_lines or 0,
+    )
+
+
+def _change(row: Row, change: ChangeShown, look: Look, room: int) -> Iterator[Line]:
+    if not _is_title(row, change, look):
+        moved = f"{short_path(change.old_path, look.folders)} -> " if change.old_path else ""
+        words = " ".join([change.kind, moved + short_path(change.path, look.folders), *_change_facts(change)])
+        yield [Span(_INDENT), Span(cells.cut(visible(words), room), "label")]
+    if change.patch is not None:
+        for line in patch_lines(change.patch, room - 2, WHOLE if look.full else PATCH):
+            yield _guttered(line)
+    if change.truncated:
+        yield _guttered(hidden("… the rest of the patch is not drawn", room - 2))
+
+
+def _is_title(row: Row, change: ChangeShown, look: Look) -> bool:
+    """Whether the row's title already names this change, so that its facts stand at the right edge."""
+    alone = len(row.changes or ()) == 1 and not row.omitted_changes and change.old_path is None
+    return alone and row.title in (change.path, short_path(change.path, look.folders))
+
+
+def _change_facts(change: ChangeShown) -> Iterator[str]:
+    counted = changed_lines(change.patch) if not change.truncated else None
+    if counted is not None:
+        yield f"+{counted[0]} -{counted[1]}"
+    if change.state not in (None, "applied"):
+        yield f"({change.state})"
+
+
+def short_path(path: str, folders: tuple[str, ...]) -> str:
+    """The path without the first of these folders that it lies in."""
+    for folder in folders:
+        for mark in ("/", "\\"):
+            if path.startswith(folder.rstrip(mark) + mark):
+                return path[len(folder.rstrip(mark)) + 1 :]
+    return path
+
+
+def _title(row: Row, look: Look, width: int, head: Line) -> Iterator[Line]:
+    room = width - line_width(head)
+    words = list(fact_words(row))
+    for change in row.changes or ():
+        if _is_title(row, change, look):
+            words += [*([change.kind] if change.kind == "add" else ()), *_change_facts(change)]
+    facts = visible(" · ".join(words))
+    facts_cells = cells.width(facts)
+    beside = bool(facts) and facts_cells + 2 + min(cells.width(row.title[:room]), room // 2) <= room
+    first = room - facts_cells - 2 if beside else room
+    lines = _title_lines(row.title, first, look)
+    for number, line in enumerate(lines):
+        if number:
+            yield [Span(" " * line_width(head)), *line]
+        elif beside:
+            gap = room - line_width(line) - facts_cells
+            yield [*head, *line, Span(" " * gap), Span(facts, "quiet")]
+        else:
+            yield [*head, *line]
+    if facts and not beside:
+        for piece in cells.wrap(facts, max(width - len(_INDENT), NARROWEST // 2)):
+            yield [Span(_INDENT), Span(piece, "quiet")]
+
+
+def _title_lines(title: str, room: int, look: Look) -> list[Line]:
+    pieces = [piece for line in title.strip("\n").split("\n") for piece in cells.wrap(visible(line), room)]
+    if look.full or len(pieces) <= TITLE_LINES:
+        return [[Span(piece, "strong")] for piece in pieces]
+    kept = [[Span(piece, "strong")] for piece in pieces[: TITLE_LINES - 1]]
+    return [*kept, hidden(f"… {len(pieces) - TITLE_LINES + 1:,} more lines", room)]
+
+
+def _label(label: str) -> str:
+    text = cells.cut(visible(label), _LABEL_CELLS)
+    return text + " " * (_LABEL_CELLS - cells.width(text))
