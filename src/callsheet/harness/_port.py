@@ -1,8 +1,9 @@
 """The port between an adapter of stored files and the engine that reads and writes for it.
 
-An adapter knows one agent's native shapes. It says which files of a folder make a session (``sessions``), and turns
-one session into records (``read``). It opens nothing itself: every byte comes through ``Desk``, every record, blob and
-diagnostic goes back through it, so an adapter runs the same over a folder, a test's dictionary or a frame log.
+An adapter knows one agent's native shapes. It says which files of a folder make a session (``sessions``),
+and turns one session into records (``read``). It opens nothing itself: every byte comes through ``Desk``,
+every record, blob and diagnostic goes back through it, so an adapter runs the same over a folder, a test's
+dictionary or a frame log.
 
 Must never know: pairing, rows, rules, another harness.
 """
@@ -41,12 +42,14 @@ class Session(NamedTuple):
         native_id: The native session id.
         main: The file that stands for the session in messages.
         parts: Whatever the adapter needs to read it; opaque to the engine.
+        files: Every file that belongs to it, so that files of no session can be told.
     """
 
     kind: str
     native_id: str
     main: str
     parts: Any
+    files: tuple[str, ...] = ()
 
 
 class Stream(Protocol):

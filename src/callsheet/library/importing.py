@@ -1,13 +1,14 @@
 """The import engine: native sources in, bundles out.
 
-Owns: opening sources for the adapters, guessing the kind by content, one folder per session under the output folder,
-streams, blobs, native copies and the manifest, and what is said to the person. A session's bundle is built beside its
-final place and renamed into it, so an interrupted import leaves nothing half-written; an earlier bundle of the same
-session is replaced whole. Memory does not grow with a source.
+Owns: opening sources for the adapters, guessing the kind by content, one folder per session under the
+output folder, streams, blobs, native copies and the manifest, and what is said to the person. A session's
+bundle is built beside its final place and renamed into it, so an interrupted import leaves nothing
+half-written; an earlier bundle of the same session is replaced whole. Memory does not grow with a source.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -23,7 +24,7 @@ import msgspec
 from callsheet.errors import SourceError, UsageError
 from callsheet.harness import HARNESSES
 from callsheet.harness._port import Session, Stored
-from callsheet.library.folders import DiskFolder
+from callsheet.library.folders import DiskFolder, regular
 from callsheet.records import FORMAT, BlobRef, Gap, Record, SourceEntry, ToolCall
 from callsheet.records.bundle import (
     Diagnostic,
@@ -34,12 +35,16 @@ from callsheet.records.bundle import (
     write_manifest,
 )
 from callsheet.records.stream import StreamWriter
-from callsheet.wire.blobs import BlobStore
+from callsheet.wire.blobs import BlobStore, digest
 from callsheet.wire.files import AtomicFile, private_folder
 from callsheet.wire.lines import CHUNK, Line, split_lines
 
 Progress = Callable[[str, int, int], None]
 """Called with the session's main path, bytes read so far, bytes to read (both passes counted)."""
+
+
+OPEN_MOST = 64
+"""Sources of a session that stay open; the others are opened for each pass."""
 
 
 class Imported(msgspec.Struct, kw_only=True):
@@ -72,31 +77,52 @@ class Found(msgspec.Struct, kw_only=True):
 
 
 class _Source:
-    """An open native source: regular file, digested while it is first read."""
+    """A native source: regular file, digested while it is first read, open only while it is needed."""
 
     def __init__(self, path: Path, entry: SourceEntry) -> None:
         self.path = path
         self.entry = entry
-        self.file: BinaryIO = path.open("rb")
-        info = os.fstat(self.file.fileno())
-        if not stat.S_ISREG(info.st_mode):
-            self.file.close()
-            raise OSError(f"not a regular file: {path}")
+        self.masks: list[str] = []
+        self._file: BinaryIO | None = None
+        self._file = self._open()
+        info = os.fstat(self._file.fileno())
         # The size now is what every pass reads: a file that grows meanwhile stays one consistent source.
         entry.size = self.size = info.st_size
-        self.masks: list[str] = []
+        self._identity = (info.st_dev, info.st_ino)
+
+    def _open(self) -> BinaryIO:
+        file = self.path.open("rb")
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(self.path))
+
+    @property
+    def file(self) -> BinaryIO:
+        """The open file; after ``close`` it is opened again."""
+        if self._file is None:
+            file = self._open()
+            info = os.fstat(file.fileno())
+            if (info.st_dev, info.st_ino) != self._identity:
+                file.close()
+                raise OSError(errno.ESTALE, "was replaced while it was read", str(self.path))
+            self._file = file
+        return self._file
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def chunks(self) -> Iterator[bytes]:
-        left = self.size
-        self.file.seek(0)
         at = 0
-        while left > 0:
+        while at < self.size:
+            # Others may read from the same file between two chunks.
             self.file.seek(at)
-            chunk = self.file.read(min(CHUNK, left))
+            chunk = self.file.read(min(CHUNK, self.size - at))
             if not chunk:
                 return
             at += len(chunk)
-            left -= len(chunk)
             yield chunk
 
 
@@ -136,6 +162,8 @@ class Workbench:
     def source(self, path: str, kind: str) -> SourceEntry:
         entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=path)
         source = _Source(Path(path), entry)
+        if len(self.sources) >= OPEN_MOST:
+            source.close()
         self.sources[entry.id] = source
         return entry
 
@@ -151,11 +179,19 @@ class Workbench:
             yield chunk
         if hashed is not None:
             source.entry.sha256 = hashed.hexdigest()
+        self._let_go(source)
+
+    def _let_go(self, source: _Source) -> None:
+        """Closes a source that is not among the first ones: a session may have thousands of files."""
+        if int(source.entry.id[1:]) >= OPEN_MOST:
+            source.close()
 
     def read(self, source: SourceEntry, offset: int, size: int) -> bytes:
-        file = self.sources[source.id].file
-        file.seek(offset)
-        return file.read(size)
+        kept = self.sources[source.id]
+        kept.file.seek(offset)
+        data = kept.file.read(size)
+        self._let_go(kept)
+        return data
 
     def whole(self, source: SourceEntry) -> bytes:
         return b"".join(self._chunks(self.sources[source.id]))
@@ -223,7 +259,7 @@ class Workbench:
     def release(self) -> None:
         """Closes every source."""
         for source in self.sources.values():
-            source.file.close()
+            source.close()
 
 
 def _copy_native(source: _Source, path: Path) -> int:
@@ -294,10 +330,7 @@ def find_sessions(path: Path, kind: str | None) -> list[tuple[Stored, Session]]:
     if kind is None:
         adapters = [adapter for adapter in adapters if adapter.recognises(path.name, head)][:1]
     if not adapters:
-        reason = (
-            "the file is empty" if not head else "fits no known kind of session (see: callsheet harnesses)"
-        )
-        raise SourceError(reason, path=str(path))
+        raise SourceError(_unfit(head), path=str(path))
     return [(adapter, session) for adapter in adapters for session in adapter.sessions(str(path), folder)]
 
 
@@ -317,6 +350,7 @@ def import_session(
     """
     private_folder(out)
     name = stream_id(session.native_id)
+    place = _place(out / name, session.main)
     part = Path(tempfile.mkdtemp(prefix=f".{name[:40]}.", suffix=".part", dir=out))
     done = 0
 
@@ -332,9 +366,11 @@ def import_session(
         adapter.read(session, desk)
         if not desk.streams:
             raise SourceError("holds no records", path=session.main)
+        if place.name != name:
+            desk.diagnose("same_session", f"another file of this session is in {name}: {session.main}")
         main = name if any(entry.id == name for entry in desk.streams) else desk.streams[0].id
         desk.close(main, native)
-        final = _publish(part, out / name)
+        final = _publish(part, place)
     except OSError as error:
         raise SourceError(error.strerror or str(error), path=str(error.filename or session.main)) from None
     finally:
@@ -350,6 +386,23 @@ def import_session(
         gaps=desk.gaps,
         diagnostics=desk.diagnostics,
     )
+
+
+def _place(usual: Path, main: str) -> Path:
+    """Where a session's bundle belongs: under its name, or beside it when another file of it is there.
+
+    A bundle is replaced by a later import of the file it was made from, or when that file is gone (it was
+    moved). Two files that are both there, say a copy and its original, keep a bundle each.
+    """
+    try:
+        manifest = msgspec.json.decode((usual / "manifest.json").read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return usual
+    sources = {os.path.realpath(source.path) for source in manifest.sources}
+    own = os.path.realpath(main)
+    if own in sources or not any(regular(Path(source)) for source in sources):
+        return usual
+    return usual.with_name(f"{usual.name[:55]}-{digest(os.fsencode(own))[:8]}")
 
 
 def _publish(part: Path, final: Path) -> Path:
@@ -383,6 +436,7 @@ def import_sources(
         except SourceError as error:
             yield Failure(path=error.path or str(path), message=error.message, line=error.line)
             continue
+        taken = {file for _, session in found for file in (session.main, *session.files)}
         for adapter, session in found:
             key = (session.kind, os.path.realpath(session.main))
             if key in seen:
@@ -394,6 +448,14 @@ def import_sources(
                 )
             except SourceError as error:
                 yield Failure(path=error.path or session.main, message=error.message, line=error.line)
+        if path.is_dir():
+            for file in DiskFolder().files(str(path), "**/*.jsonl"):
+                if file not in taken:
+                    yield Failure(path=file, message=_unfit(DiskFolder().head(file, 1)))
+
+
+def _unfit(head: bytes) -> str:
+    return "fits no known kind of session (see: callsheet harnesses)" if head else "the file is empty"
 
 
 def discover(environ: Mapping[str, str], home: Path) -> list[Found]:

@@ -18,7 +18,7 @@ from callsheet.harness.claude_code.pen import Pen
 from callsheet.harness.claude_code.reread import input_at
 from callsheet.harness.claude_code.shapes import NativeBlock, NativeLine, text, value_of
 from callsheet.harness.claude_code.survey import Survey
-from callsheet.harness.claude_code.tooluse import EMPTY, WATCHES, ToolUse, changes, exit_code, proposed
+from callsheet.harness.claude_code.tooluse import EMPTY, PROCESSES, WATCHES, ToolUse, changes, exit_code, proposed
 from callsheet.harness.claude_code.verdicts import Verdict
 from callsheet.records import (
     Answer,
@@ -187,7 +187,9 @@ class Asides:
         seen = use.task if isinstance(use.task, dict) and "output" in use.task else None
         terminal_id = text(seen.get("task_id")) if seen else text(use.shellId)
         status = seen.get("status") if seen else use.status
-        if terminal_id is None or (seen and seen.get("task_type") == "local_agent"):
+        if terminal_id is None or self._is_agent(terminal_id):
+            return
+        if seen and seen.get("task_type") not in PROCESSES and terminal_id not in self._terminals:
             return
         tool = "TaskOutput" if seen else "BashOutput"
         before = self._terminals.get(terminal_id)
@@ -210,10 +212,10 @@ class Asides:
         terminal_id = text(use.shell_id) or (text(use.task_id) if use.task_type is not None else None)
         if terminal_id is None or verdict.status != "completed" or use.success is False:
             return
-        if use.task_type == "local_agent":
+        if use.task_type == "local_agent" or self._is_agent(terminal_id):
             self.agent_state(terminal_id, "cancelled")
-            return
-        self._end(terminal_id, "stopped", text(use.command), None)
+        elif use.task_type in PROCESSES or terminal_id in self._terminals:
+            self._end(terminal_id, "stopped", text(use.command), None)
 
     def _terminal(self, record: Terminal) -> None:
         self._terminals[record.terminal_id] = record
@@ -241,7 +243,7 @@ class Asides:
         task, status = tags.get("task-id"), tags.get("status")
         if not task or not status:
             return
-        if task in self._agents or self._survey_knows_agent(task):
+        if self._is_agent(task):
             self.agent_state(task, self._state("subagent", "notification", status))
             return
         if task in self._terminals or "output-file" in tags:
@@ -258,8 +260,8 @@ class Asides:
     known_agents: Mapping[str, str] = MappingProxyType({})
     """Ids of the session's agent files, and their streams."""
 
-    def _survey_knows_agent(self, task: str) -> bool:
-        return task in self.known_agents
+    def _is_agent(self, task: str) -> bool:
+        return task in self._agents or task in self.known_agents
 
     def _agent(self, result: ToolResult, use: ToolUse) -> None:
         agent_id = text(use.agentId)

@@ -1,7 +1,7 @@
-"""Other files in a session's folder: ``tool-results/`` (whole outputs and MCP attachments) and whatever lies there.
+"""Other files in a session's folder: ``tool-results/`` (whole outputs, MCP attachments) and whatever lies there.
 
-Owns: keeping each of them whole as a blob, which of them a result points at, and the records of those that nothing
-points at. Only names inside the session's own folder are opened, never a path that an agent wrote.
+Owns: keeping each of them whole as a blob, which of them a result points at, and the records of those that
+nothing points at. Only names inside the session's own folder are opened, never a path that an agent wrote.
 
 Must never know: records but the unmapped ones for lonely files.
 """

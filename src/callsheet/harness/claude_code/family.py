@@ -1,8 +1,8 @@
 """The files of one session and how they hang together.
 
-Owns: opening them as sources, the agents' ``.meta.json``, which stream and call each agent was started from, the name
-of each agent's stream, and which sources a stream's session record lists. A file that cannot be opened is a gap and a
-diagnostic; the others go on.
+Owns: opening them as sources, the agents' ``.meta.json``, which stream and call each agent was started
+from, the name of each agent's stream, and which sources a stream's session record lists. A file that cannot
+be opened is a gap and a diagnostic; the others go on.
 
 Must never know: what the lines mean.
 """
@@ -111,8 +111,9 @@ class Family:
         self.children = {child.agent_id: child for child in linked}
 
     def _linked(self, child: Child, all_of_them: dict[str, Child]) -> Child:
-        """Looks the call that the meta file names up: in the session's own file, unless the meta names a deeper
-        level, and in the other agents' files. An id that stands on several calls names none of them.
+        """Looks up the call that the meta file names: in the session's own file and in the agents' files.
+
+        A call of the first level stands in the session's own file only. An id on several calls names none of them.
         """
         meta = child.meta
         if meta.call_id is None:
@@ -121,9 +122,11 @@ class Family:
         if self.main is not None and self.main.survey.call(meta.call_id):
             homes.append((None, self.main))
         if not homes or meta.depth != 1:
-            for other in all_of_them.values():
-                if other is not child and other.file is not None and other.file.survey.call(meta.call_id):
-                    homes.append((other.agent_id, other.file))
+            homes += [
+                (other.agent_id, other.file)
+                for other in all_of_them.values()
+                if other is not child and other.file is not None and other.file.survey.call(meta.call_id)
+            ]
         if len(homes) != 1:
             return child
         owner, file = homes[0]
@@ -131,7 +134,7 @@ class Family:
         return child._replace(owner=owner, call_id=meta.call_id if single else None)
 
     def of(self, owner: str | None) -> list[Child]:
-        """The agents that a stream's agent started, as far as their meta files say; the session has the others too."""
+        """The agents that a stream's agent started, as their meta files say; the session has the others."""
         return [child for child in self.children.values() if child.owner == owner]
 
     def sources(self, owner: str | None) -> list[SourceEntry]:

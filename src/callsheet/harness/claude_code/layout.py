@@ -1,9 +1,10 @@
 """Which files make a Claude Code session.
 
-Owns: the folder layout of every version. Since 2.0.77 a session ``<id>.jsonl`` has a folder ``<id>/`` beside it: its
-agents in ``subagents/**/agent-*.jsonl`` (each with a ``.meta.json``), large outputs in ``tool-results/``, other files.
-Before, ``agent-*.jsonl`` lay beside the session file and names its session inside. A folder whose session file is
-gone, and an agent file whose session is, are sessions of their own, so that nothing is lost.
+Owns: the folder layout of every version. Since 2.0.77 a session ``<id>.jsonl`` has a folder ``<id>/``
+beside it: its agents in ``subagents/**/agent-*.jsonl`` (each with a ``.meta.json``), large outputs in
+``tool-results/``, other files. Before, ``agent-*.jsonl`` lay beside the session file and names its session
+inside. A folder whose session file is gone, and an agent file whose session is, are sessions of their own,
+so that nothing is lost.
 
 Must never know: what the lines mean (but for the session id at the head of an agent file).
 """
@@ -63,7 +64,7 @@ def recognises(name: str, head: bytes) -> bool:
         seen += 1
         if data.startswith(b"{") and _TYPED.search(data) and any(mark in data for mark in _MARKS):
             return True
-        if data.startswith(b'{"type":"summary"') or data.startswith(b'{"type": "summary"'):
+        if data.startswith((b'{"type":"summary"', b'{"type": "summary"')):
             return True
         if _is_bare_talk(data):
             return True
@@ -73,7 +74,7 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def _is_bare_talk(data: bytes) -> bool:
-    """A user or assistant record that lost (or never had) the members of its session; a live frame is none."""
+    """A user or assistant record without the members that name its session; a live frame is none."""
     return (
         data.startswith(b"{")
         and _TALK.search(data) is not None
@@ -108,7 +109,7 @@ def _session_in(path: str, folder: Folder) -> str | None:
 
 
 def _home(path: str) -> str | None:
-    """The folder of the session that a file lies in, by its place alone: ``…/<session id>/<kind of file>/…``."""
+    """The folder of the session that a file lies in, by its place: ``…/<session id>/<kind of file>/…``."""
     for parent in PurePath(path).parents:
         if parent.name in ("subagents", "tool-results") and is_session_id(parent.parent.name):
             return str(parent.parent)
@@ -127,9 +128,9 @@ def sessions(path: str, folder: Folder) -> list[Session]:
             session = _session_in(file, folder)
             if session:
                 beside.setdefault((str(PurePath(file).parent), session), []).append(file)
-    found = []
-    for main in mains:
-        found.append(_session(main, beside.get((str(PurePath(main).parent), _stem(main)), []), folder))
+    found = [
+        _session(main, beside.get((str(PurePath(main).parent), _stem(main)), []), folder) for main in mains
+    ]
     used = {file for session in found for file in session.files}
     left = [*files, *folder.files(path, "**/tool-results/*"), *folder.files(path, f"**/agent-*{_META}")]
     lonely = [file for file in left if file not in used and file not in mains]
@@ -192,7 +193,7 @@ def _below(home: str, folder: Folder) -> tuple[list[Agent], list[str]]:
 
 
 def _may_own(home: str, path: str) -> bool:
-    """Whether a file in a folder of an unknown use is the session's: sessions are looked for, and told, apart."""
+    """Whether a file in a folder of unknown use is the session's; what may be a session is looked at apart."""
     return is_session_id(PurePath(home).name) and not path.endswith(".jsonl")
 
 

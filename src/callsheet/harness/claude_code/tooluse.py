@@ -19,6 +19,8 @@ from callsheet.records import Change, Exec, Patch
 
 WATCHES = "Monitor"
 """The tool whose ``taskId`` is a process (other tools' is an entry of a list)."""
+PROCESSES = (None, "local_bash")
+"""Values of ``task_type`` that stand for a process; any other task is an agent or of a kind not known here."""
 INT32_LOW, INT32_HIGH = -(1 << 31), (1 << 32) - 1
 
 
@@ -82,7 +84,7 @@ def exec_of(use: ToolUse, tool: str | None) -> Exec | None:
     terminal = text(use.backgroundTaskId) or text(use.shellId)
     if terminal is None and tool == WATCHES:
         terminal = text(use.taskId)
-    if terminal is None and polled.get("task_type") != "local_agent":
+    if terminal is None and polled.get("task_type") in PROCESSES:
         terminal = text(polled.get("task_id"))
     output = polled.get("output")
     stdout = verbatim(use.stdout) if mark(use.stdout) == b'"' else None
