@@ -201,6 +201,14 @@ def test_an_array_that_really_differs_comes_from_the_copy() -> None:
     assert session.content(result) == sent
 
 
+def test_an_lf_without_appended_parts_is_a_difference() -> None:
+    session = Session()
+    result = session.result("t1", [{"type": "text", "text": "one"}])
+    session.sent(tool_result("t1", [{"type": "text", "text": "one\n"}]))
+
+    assert session.content(result) == [{"type": "text", "text": "one\n"}]
+
+
 def test_an_appended_part_without_a_record_stays() -> None:
     session = Session()
     one, more = {"type": "text", "text": "one"}, {"type": "text", "text": "nobody wrote this down"}
@@ -231,6 +239,26 @@ def test_own_text_is_cut_only_between_joints() -> None:
     session.sent(tool_result("t1", "output\n\nwords that go on"))
 
     assert session.content(result) == "output\n\nwords that go on"
+
+
+def test_texts_that_begin_alike_are_told_apart() -> None:
+    session = Session()
+    own = [reminder(f"same beginning {'x' * size}") for size in range(40)]
+    result = session.result("t1", "output")
+    session.attachment(*own)
+    session.sent(tool_result("t1", "\n\n".join(["output", own[7], "unexplained", own[31], own[2]])))
+
+    assert session.content(result) == "output\n\nunexplained"
+
+
+def test_the_longest_own_text_is_cut() -> None:
+    session = Session()
+    result = session.result("t1", "output")
+    for text in ("a\n\nb", "a", "a\n\nb\n\nc", "a"):
+        session.attachment(text)
+    session.sent(tool_result("t1", "output\n\na\n\nb\n\nc\n\nunexplained"))
+
+    assert session.content(result) == "output\n\nunexplained"
 
 
 def test_another_text_than_the_stored_one_comes_from_the_copy() -> None:
@@ -280,6 +308,19 @@ def test_the_first_request_counts() -> None:
     assert found is not None
     assert found.request.line == first + 1
     assert session.content(result) == "output\n\nunexplained"
+
+
+def test_a_request_with_the_stored_text_counts_before_one_without() -> None:
+    session = Session()
+    result = session.result("t1", "output")
+    session.sent(tool_result("t1", "[interrupted]"))
+    _, second = session.sent(tool_result("t1", "output"))
+
+    found = session.delivery(result)
+
+    assert found is not None
+    assert found.request.line == second + 1
+    assert session.content(result) == "output"
 
 
 def test_lone_surrogates() -> None:
@@ -348,6 +389,19 @@ def test_runs_end_at_assistant_records_and_compactions() -> None:
     assert session.delivery(first) is None
     assert session.delivery(second)
     assert session.delivery(third)
+
+
+def test_a_run_of_which_one_result_was_copied_before() -> None:
+    session = Session()
+    blocks = [tool_result("t1", "one"), tool_result("t2", "two")]
+    results = [session.user(block) for block in blocks]
+    session.sent(blocks[0])
+    request = session.request(joined(*blocks))
+
+    assert session.delivery(results[0])
+    second = session.delivery(results[1])
+    assert second is not None
+    assert (second.request.line, second.blob) == (request + 1, None)
 
 
 def test_cache_control_is_no_part_of_the_hash() -> None:
@@ -444,6 +498,16 @@ def test_a_later_result_with_the_same_text_was_not_in_the_request() -> None:
     assert session.delivery(second) is None
 
 
+def test_an_equal_result_between_the_copy_and_its_request() -> None:
+    session = Session()
+    first = session.result("dup", "same")
+    _, key = session.blob(tool_result("dup", "same"))
+    second = session.result("dup", "same")
+    session.request(key)
+
+    assert [session.delivery(first), session.delivery(second)] == [None, None]
+
+
 @pytest.mark.parametrize("stamp", ["2026-11-30T09:00:00.000Z", "soon"])
 def test_a_claim_is_taken_back(stamp: str) -> None:
     session = Session()
@@ -485,6 +549,20 @@ def test_blocks_that_wait_too_long_are_taken_as_they_are(monkeypatch: pytest.Mon
 
     assert session.content(results[0]) == f"output 0\n\n{TOKENS}"
     assert session.content(results[-1]) == "output 19"
+
+
+def test_blocks_that_are_given_up_are_looked_at_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "BUDGET", 2000)
+    monkeypatch.setattr(claims, "_RECENT", 0)
+    session = Session()
+    first = session.result("t", "output")
+    session.sent(tool_result("t", f"output\n\n{TOKENS}"))
+    session.attachment(TOKENS)
+    for number in range(20):
+        session.result(f"t{number}", f"output {number}")
+        session.sent(tool_result(f"t{number}", f"output {number}\n\nunexplained"))
+
+    assert session.content(first) == "output"
 
 
 # Requests that can't be trusted.

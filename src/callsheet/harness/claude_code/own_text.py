@@ -24,6 +24,7 @@ BLANKS = (
 _HEAD = 24
 _LENGTHS = 512
 _TRIES = 256  # joints inside one text, at most
+_STEPS = 20_000  # of the search in one sent text; what it leaves stays content
 
 Ranges = tuple[tuple[int, int], ...]
 """Half-open ranges in ascending order: of characters in a text, of parts in an array."""
@@ -70,10 +71,14 @@ class OwnTexts:
         """Whether an attachment rendered this text."""
         return self._texts.get(hash(text.strip(BLANKS)), False)
 
-    def _length_at(self, text: str, start: int) -> int:
+    def _lengths_at(self, text: str, start: int) -> tuple[int, ...]:
+        """Lengths of the own texts that may stand at ``start``."""
+        return (*self._lengths.get(hash(text[start : start + _HEAD]), ()), *self._short)
+
+    def _longest_at(self, text: str, start: int, sizes: tuple[int, ...]) -> int:
         """Length of the longest own text that stands at ``start`` and ends at a joint or the end, else 0."""
         longest = 0
-        for size in (*self._lengths.get(hash(text[start : start + _HEAD]), ()), *self._short):
+        for size in sizes:
             end = start + size
             if (
                 longest < size
@@ -98,13 +103,16 @@ class OwnTexts:
             return ()
         left: list[tuple[int, int]] = []
         at = start
+        steps = 0
         while at < len(text):
             joint = len(JOINT) if text.startswith(JOINT, at) else 0
-            size = self._length_at(text, at + joint) if joint or at == 0 else 0
+            sizes = self._lengths_at(text, at + joint) if joint or at == 0 else ()
+            steps += 1 + len(sizes)
+            size = self._longest_at(text, at + joint, sizes)
             if size:
                 at += joint + size
                 continue
-            end = text.find(JOINT, at + max(joint, 1))
+            end = text.find(JOINT, at + max(joint, 1)) if steps < _STEPS else -1
             end = len(text) if end < 0 else end
             if left and left[-1][1] == at:
                 left[-1] = (left[-1][0], end)

@@ -243,14 +243,13 @@ class RequestEvidence:
                 "request_unreadable", place.line, "request record with a member of a wrong type"
             )
             return
-        early = self._unbased.pop(name, ())
-        for other, request, _ in early:
+        for other, request, _ in self._unbased.pop(name, ()):
             self._claims.doubt(
                 "request_contradicts", request.place.line, "request whose base stands after it"
             )
             _put(self._counts, other, _CONTRADICTS)
         known = 0 if base is None else self._counts.get(base)
-        if base == name or (early and base is not None) or (known is not None and keep > known):
+        if base == name or (known is not None and keep > known):
             self._claims.doubt("request_contradicts", place.line, "request that can't be built on its base")
             _put(self._counts, name, _CONTRADICTS)
             return
