@@ -174,7 +174,8 @@ class Pen:
             return True
         data = exact.encode() if exact is not None else bytes(value)
         self.capture(record, member, "external", blob=self.desk.blob(data, "application/json"))
-        return False
+        # With U+FFFD for unpaired surrogates the value is still worth reading where it stands.
+        return exact is not None and len(value) <= INLINE_MOST and lossless.lossless(bytes(value))
 
     def capture(
         self,

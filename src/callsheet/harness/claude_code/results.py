@@ -243,6 +243,9 @@ class Results:
             exact["toolUseResult"] = follow(pen.unit.exact, "/toolUseResult")
         blob = pen.desk.blob(lossless.exact_text(exact).encode(), "application/json")
         pen.capture(record, "raw", "external", blob=blob)
+        clean = lossless.encode_clean(exact)
+        if len(clean) <= INLINE_MOST and lossless.lossless(clean):
+            record.raw = Raw(clean)
 
     # -- process details ----------------------------------------------------------------------------------------
 
