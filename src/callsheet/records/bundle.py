@@ -8,8 +8,9 @@ Must never know: harnesses, pairing, what a record means.
 
 from __future__ import annotations
 
-import io
 import re
+import shutil
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,7 +118,11 @@ class Bundle:
         """Opens a file of the bundle by its manifest name; seekable."""
         inside = self._inside(name)
         if self._zip is not None:
-            yield io.BytesIO(self._zip.read(str(inside)))
+            # Nobody can seek in a member of a zip: it is unpacked into a file, not into memory.
+            with self._zip.open(str(inside)) as member, tempfile.TemporaryFile() as unpacked:
+                shutil.copyfileobj(member, unpacked)
+                unpacked.seek(0)
+                yield unpacked
             return
         path = self.path / inside
         if path.is_symlink():

@@ -17,6 +17,7 @@ from callsheet.registry import Tool
 from callsheet.registry.when import MISSING, follow
 from callsheet.rows.row import Count
 from callsheet.rows.text import Blob, stored_value
+from callsheet.wire.lossless import MAX_SAFE
 
 _WHOLE = "toolUseResult"
 
@@ -48,6 +49,6 @@ def count_of(result: ToolResult, tool: Tool | None, blob: Blob | None) -> Count 
         return None
     for rule in tool.counts:
         value = native_member(raw, rule.pointer)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MAX_SAFE:
             return Count(value=value, unit=rule.unit)
     return None

@@ -13,13 +13,12 @@ import shlex
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Raw
 
 from callsheet.records import BlobRef, Part, Record, ToolResult
 from callsheet.registry.when import MISSING, follow
 from callsheet.rows.row import Output
-from callsheet.wire.lossless import NotJson, decode
+from callsheet.wire.lossless import NotJson, decode, encode_clean, without_lone_surrogates
 
 Blob = Callable[[str], bytes]
 """Reads a blob by name; raises OSError, KeyError or ValueError where it cannot."""
@@ -41,11 +40,13 @@ def first_line(text: str, most: int) -> str:
 
 def cut(text: str, most: int) -> str:
     """The text, with an ellipsis in place of what exceeds ``most`` characters."""
+    text = without_lone_surrogates(text)
     return text if len(text) <= most else text[:most] + "…"
 
 
 def bound(text: str, most: int, member: str) -> Output:
     """The text as an output: whole, or its head and tail."""
+    text = without_lone_surrogates(text)
     if len(text) <= most:
         return Output(text=text, truncated=False, member=member)
     tail = most // 4
@@ -70,7 +71,7 @@ def command_text(command: Any) -> str:
 def compact(value: Any) -> str:
     """A JSON value as one line."""
     try:
-        return msgspec.json.encode(value).decode("utf-8", "replace")
+        return encode_clean(value).decode()
     except (TypeError, ValueError, RecursionError):
         return "(a value that cannot be shown)"
 

@@ -1,0 +1,1 @@
+"""Faces: command line, workbench, page. Each only translates rows or painted lines, and knows no other."""

@@ -1,0 +1,117 @@
+"""The command line: commands, exit codes, and the promise that an error is one line.
+
+Owns the group and what happens to exceptions: a problem is ``callsheet: FILE:LINE: what is wrong`` on
+stderr, never a traceback. Exit codes: 0 done; 1 done, and something is wrong with the input where saying so
+is the command's job; 2 wrong usage, or nothing could be read; 130 interrupted. Commands import what they
+need when they run, so that help is quick.
+
+Must never know: how records become rows or lines.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from callsheet import __version__
+from callsheet.errors import CallsheetError
+
+DEBUG = "CALLSHEET_DEBUG"
+"""Environment variable that lets unexpected errors through with their traceback."""
+
+
+COMMANDS: dict[str, str] = {
+    "show": "callsheet.faces.cli.show:show",
+    "import": "callsheet.faces.cli.importing:import_command",
+    "validate": "callsheet.faces.cli.validate:validate",
+    "harnesses": "callsheet.faces.cli.harnesses:harnesses",
+}
+"""Every command and where it lives, in the order of the help."""
+
+
+class _Gone(Exception):
+    """Nobody reads our output any more. Not an OSError, which click would turn into exit code 1."""
+
+
+class _Group(click.Group):
+    """A group that loads a command when it is called or listed."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _Gone from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="callsheet", message="%(prog)s %(version)s")
+def cli() -> None:
+    """An honest sheet of every tool call a coding agent made.
+
+    Who asked, what ran, who allowed it, what came back, and what reached the model: as the agent recorded
+    it, and no more.
+
+    \b
+    Examples:
+      callsheet show ~/.claude/projects/-home-you-app/5dd2e94d.jsonl
+      callsheet show session.jsonl --json | jq 'select(.state == "declined")'
+      callsheet import
+      callsheet harnesses
+    """  # noqa: D301
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command line and exits."""
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+    except (BrokenPipeError, _Gone):
+        # The reader has what it wanted. What is still buffered must not fail again when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        code = cli.main(args=argv, prog_name="callsheet", standalone_mode=False)
+    except _Gone:
+        raise
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "callsheet"
+        return _complain(f"{error.format_message()} (see: {path} --help)")
+    except click.ClickException as error:
+        return _complain(error.format_message())
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except CallsheetError as error:
+        return _complain(str(error))
+    except OSError as error:
+        name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else None
+        return _complain(": ".join(word for word in (name, error.strerror or str(error)) if word))
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        return _complain(f"{type(error).__name__}: {error} (a bug in callsheet; {DEBUG}=1 shows where)")
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str) -> int:
+    from callsheet.faces.cli.terminal import complain
+
+    complain(message)
+    return 2

@@ -1,0 +1,83 @@
+"""Importing from the command line: which sources, where to, and what to say.
+
+Must never know: native shapes, records.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from callsheet.errors import SourceError
+from callsheet.faces.cli.places import bundles_folder
+from callsheet.faces.cli.terminal import Bar, Printer, complain, write_json
+from callsheet.library.importing import Failure, Imported, adapter_for, discover, import_sources
+
+
+def import_all(sources: list[str], *, out: Path | None, kind: str | None, native: bool, as_json: bool) -> int:
+    """Imports sources and says what became of each session.
+
+    Returns:
+        0 if any session was written, else 2.
+
+    Raises:
+        UsageError: No such kind.
+        SourceError: No sources were named and none were found.
+    """
+    if kind is not None:
+        adapter_for(kind)
+    folder = out if out is not None else bundles_folder()
+    bar = Bar()
+    printer = Printer(sys.stdout)
+    written = failed = 0
+    with ExitStack() as stack:
+        paths = [_path(source, stack) for source in sources] or _stored(kind)
+        for one in import_sources(paths, folder, kind=kind, native=native, progress=bar.advance):
+            bar.clear()
+            if isinstance(one, Failure):
+                failed += 1
+                complain(str(SourceError(one.message, path=one.path, line=one.line)))
+                continue
+            written += 1
+            if as_json:
+                write_json(msgspec.json.encode(one, enc_hook=str))
+            else:
+                printer.words(_told(one))
+    if not as_json and written + failed > 1:
+        words = f"{written:,} session{'' if written == 1 else 's'} written to {folder}"
+        printer.words(words + (f", {failed:,} not read" if failed else ""))
+    return 0 if written else 2
+
+
+def _path(source: str, stack: ExitStack) -> Path:
+    if source != "-":
+        return Path(source)
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="callsheet-"))
+    path = Path(folder) / "stdin.jsonl"
+    with path.open("xb") as spool:
+        shutil.copyfileobj(sys.stdin.buffer, spool)
+    return path
+
+
+def _stored(kind: str | None) -> list[Path]:
+    found = [place for place in discover(os.environ, Path.home()) if kind in (None, place.kind)]
+    if not any(place.sessions for place in found):
+        raise SourceError("no stored sessions of a known agent were found for this user")
+    return [place.path for place in found if place.sessions]
+
+
+def _told(one: Imported) -> str:
+    counts = [(one.calls, "call"), (one.gaps, "gap")]
+    words = [
+        f"{count:,} {word}{'' if count == 1 else 's'}" for count, word in counts if count or word == "call"
+    ]
+    codes = Counter(diagnostic.code for diagnostic in one.diagnostics)
+    words += [code if count == 1 else f"{code} ({count:,})" for code, count in sorted(codes.items())]
+    return f"{one.bundle}: {', '.join(words)}"

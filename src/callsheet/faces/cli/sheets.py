@@ -1,0 +1,188 @@
+"""Printing sheets: sessions to text or JSON, with a first look while a large file is still being read.
+
+Owns the order of what a person sees: first look, bar, sheet. Complaints about single lines are few and
+counted.
+
+Must never know: what a row says, how it is laid out.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import msgspec
+
+from callsheet.errors import CallsheetError, RecordError, SourceError
+from callsheet.faces.cli.sources import OpenSession, Reading, is_stream, open_sessions
+from callsheet.faces.cli.terminal import (
+    Bar,
+    Printer,
+    complain,
+    is_terminal,
+    screen_lines,
+    sheet_width,
+    write_json,
+)
+from callsheet.paint import Look, Span, paint_foot, paint_head, paint_rows
+from callsheet.records.bundle import is_bundle
+from callsheet.rows import Limits, Nested, Sheet, View, nested_rows
+
+FIRST_LOOK_FROM = 1_000_000
+"""Bytes from which a stored file gets a first look."""
+FIRST_LOOK_BYTES = 200_000
+COMPLAINTS = 20
+"""Bad lines of a stream that are named one by one."""
+FULL = Limits(title=100_000, text=16_000_000, input=16_000_000, patch=16_000_000, items=10_000)
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of ``show``."""
+
+    as_json: bool = False
+    width: int | None = None
+    audit: bool = False
+    thoughts: bool = False
+    stream: str | None = None
+    full: bool = False
+
+
+class _Complaints:
+    """Says the first bad lines one by one, and how many more there were."""
+
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
+        self._seen: set[tuple[str | None, int | None]] = set()
+        self._more = 0
+
+    def __call__(self, error: RecordError) -> None:
+        if len(self._seen) < COMPLAINTS:
+            self._seen.add((error.path, error.line))
+            self._bar.clear()
+            complain(str(error))
+        else:
+            self._more += 1
+
+    def close(self) -> None:
+        if self._more:
+            complain(f"… {self._more:,} more lines are no legal records")
+
+
+def print_sheets(source: str, wanted: Wanted) -> int:
+    """Prints the sheets of SOURCE.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        SourceError: Nothing can be read there.
+    """
+    bar = Bar()
+    complaints = _Complaints(bar)
+    reading = Reading(
+        view=View(thoughts=wanted.thoughts, audit=wanted.audit),
+        limits=FULL if wanted.full else Limits(),
+        on_bad=complaints,
+        progress=bar.advance,
+    )
+    look = Look(width=sheet_width(wanted.width), full=wanted.full, audit=wanted.audit)
+    first = Printer(sys.stderr)
+    if _wants_first_look(source, wanted):
+        _first_look(Path(source), look, first)
+    out = Printer(sys.stdout)
+    with open_sessions(source, reading, stream=wanted.stream, on_failure=complain) as sessions:
+        for number, session in enumerate(sessions):
+            with _opened(session) as (sheet, rows):
+                bar.clear()
+                first.erase()
+                if not len(sheet.pairing):
+                    raise SourceError("holds no records", path=session.name)
+                if wanted.as_json:
+                    _print_json(rows)
+                else:
+                    if number:
+                        out.line([])
+                    _print_text(sheet, rows, look, out)
+    complaints.close()
+    return 0
+
+
+@contextmanager
+def _opened(session: OpenSession) -> Iterator[tuple[Sheet, Iterator[Nested]]]:
+    """The session's own sheet, read once, and the rows of all its streams."""
+    with session.sheet(session.main) as main:
+
+        def sheet_of(stream: str) -> AbstractContextManager[Sheet]:
+            return nullcontext(main) if stream == session.main else session.sheet(stream)
+
+        yield main, nested_rows(session.main, session.streams, sheet_of)
+
+
+def _print_json(rows: Iterator[Nested]) -> None:
+    encode = msgspec.json.Encoder().encode
+    for item in rows:
+        write_json(encode(item.row))
+
+
+def _print_text(sheet: Sheet, rows: Iterator[Nested], look: Look, out: Printer) -> None:
+    counts = sheet.tally()
+    look = with_folders(look, sheet)
+    for line in paint_head(sheet.session, counts, look):
+        out.line(line)
+    for line in paint_rows(rows, look):
+        out.line(line)
+    for line in paint_foot(counts, sheet.hidden, look):
+        out.line(line)
+
+
+def with_folders(look: Look, sheet: Sheet) -> Look:
+    """The look, with the session's own folders to shorten paths by."""
+    roots = (sheet.session.roots or {}) if sheet.session else {}
+    folders = tuple(sorted((folder for folder in roots.values() if len(folder) > 1), key=len, reverse=True))
+    return msgspec.structs.replace(look, folders=folders)
+
+
+def _wants_first_look(source: str, wanted: Wanted) -> bool:
+    path = Path(source)
+    return (
+        source != "-"
+        and not wanted.as_json
+        and is_terminal(sys.stdout)
+        and is_terminal(sys.stderr)
+        and path.is_file()
+        and path.stat().st_size >= FIRST_LOOK_FROM
+        and not is_bundle(path)
+        and not is_stream(path)
+    )
+
+
+def _first_look(path: Path, look: Look, out: Printer) -> None:
+    """Draws rows of the beginning of a file, as many as fit on the screen.
+
+    The beginning is imported like a file of its own. If it makes no session (the first line is longer, the
+    file is no session at all), nothing is drawn here, and reading the whole file says what is wrong.
+    """
+    with tempfile.TemporaryDirectory(prefix="callsheet-") as folder:
+        head = Path(folder) / path.name
+        with path.open("rb") as file:
+            data = file.read(FIRST_LOOK_BYTES)
+        head.write_bytes(data[: data.rfind(b"\n") + 1])
+        room = screen_lines() - 3
+        try:
+            with open_sessions(str(head), Reading(provisional=True), on_failure=_ignore) as sessions:
+                for session in sessions:
+                    with _opened(session) as (sheet, rows):
+                        out.line([Span("provisional: the file is still being read", "open")])
+                        for line in paint_rows(rows, with_folders(look, sheet)):
+                            if out.lines >= room:
+                                return
+                            out.line(line)
+        except CallsheetError:
+            return
+
+
+def _ignore(_: str) -> None:
+    """The whole file will say it."""

@@ -1,0 +1,238 @@
+"""What a person may name as SOURCE, opened for reading as sessions.
+
+Owns the answer to 'what is this?' by content: a bundle (folder or zip), a stream of records, or something
+that an agent stored, which is imported into a private folder that is gone afterwards. Standard input is
+spooled there first.
+
+Must never know: how a sheet is drawn.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from callsheet.errors import RecordError, SourceError, UsageError
+from callsheet.records import FORMAT, TYPES
+from callsheet.records.bundle import Bundle, is_bundle
+from callsheet.rows import Limits, Sheet, View
+from callsheet.rows.text import Blob
+from callsheet.wire.blobs import blob_path
+
+Progress = Callable[[str, int, int], None]
+OnBad = Callable[[RecordError], None]
+OpenFile = Callable[[str], AbstractContextManager[BinaryIO]]
+_UNREADABLE = (KeyError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+"""What a broken zip or a missing member may raise."""
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """How sheets are opened."""
+
+    view: View = View()
+    limits: Limits = Limits()
+    provisional: bool = False
+    on_bad: OnBad | None = None
+    progress: Progress | None = None
+
+
+class OpenSession:
+    """A session whose streams can be opened as sheets.
+
+    Args:
+        name: What to call it in messages.
+        files: Stream ids and the names of their files.
+        open_file: Opens a stream's file by name.
+        blob: Reads its blobs.
+        spool: The file that standard input was copied to; it is shown as ``-``.
+        reading: How sheets are opened.
+
+    Attributes:
+        main: Id of the session's own stream.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        main: str,
+        files: dict[str, str],
+        open_file: OpenFile,
+        blob: Blob | None,
+        reading: Reading,
+        spool: Path | None = None,
+    ) -> None:
+        self.name = name
+        self.main = main
+        self.files = files
+        self._open_file = open_file
+        self._blob = blob
+        self._reading = reading
+        self._spool = str(spool)
+
+    @property
+    def streams(self) -> list[str]:
+        """Ids of all streams."""
+        return list(self.files)
+
+    @contextmanager
+    def sheet(self, stream: str) -> Iterator[Sheet]:
+        """Opens a stream.
+
+        Raises:
+            SourceError: It is not there, or cannot be read.
+        """
+        name = self.files[stream]
+        shown = self.name if len(self.files) == 1 else f"{self.name}/{name}"
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(self._open_file(name))
+            except _UNREADABLE as error:
+                reason = getattr(error, "strerror", None) or "cannot be read"
+                raise SourceError(f"stream {name}: {reason}", path=self.name) from None
+            size = file.seek(0, 2)
+            progress = self._reading.progress
+            sheet = Sheet(
+                file,
+                name=shown,
+                blob=self._blob,
+                view=self._reading.view,
+                limits=self._reading.limits,
+                provisional=self._reading.provisional,
+                on_bad=self._reading.on_bad,
+                on_bytes=None if progress is None else lambda done: progress(shown, done, size),
+            )
+            for entry in (sheet.session.sources or ()) if sheet.session else ():
+                entry.path = "-" if entry.path == self._spool else entry.path
+            yield sheet
+
+
+@contextmanager
+def open_sessions(
+    source: str, reading: Reading, *, stream: str | None = None, on_failure: Callable[[str], None]
+) -> Iterator[Iterator[OpenSession]]:
+    """Opens SOURCE.
+
+    Args:
+        source: Path, or ``-``.
+        reading: How sheets are opened.
+        stream: Only this stream, and what it leads to.
+        on_failure: Told of each session of a folder that cannot be read.
+
+    Yields:
+        The sessions, one after another; each is read before the next is opened.
+
+    Raises:
+        SourceError: Nothing can be read there.
+        UsageError: No such stream.
+    """
+    with tempfile.TemporaryDirectory(prefix="callsheet-") as folder:
+        path = Path(source)
+        if source == "-":
+            path = Path(folder) / "stdin.jsonl"
+            with path.open("xb") as spool:
+                shutil.copyfileobj(sys.stdin.buffer, spool)
+        yield _sessions(path, source, Path(folder), reading, stream, on_failure)
+
+
+def _sessions(
+    path: Path,
+    name: str,
+    folder: Path,
+    reading: Reading,
+    stream: str | None,
+    on_failure: Callable[[str], None],
+) -> Iterator[OpenSession]:
+    if not path.exists():
+        raise SourceError("no such file or folder", path=name)
+    if is_bundle(path):
+        yield _of_bundle(path, name, reading, stream)
+    elif path.is_file() and zipfile.is_zipfile(path):
+        raise SourceError("a zip without manifest.json is no bundle", path=name)
+    elif path.is_file() and is_stream(path):
+        yield _of_stream(path, name, reading, stream)
+    else:
+        yield from _of_native(path, name, folder, reading, stream, on_failure)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a file's first line is a record of a stream: by its members, never by the file's name."""
+    with path.open("rb") as file:
+        line = file.readline(1 << 24).lstrip(b"\xef\xbb\xbf")
+    try:
+        head = msgspec.json.decode(line, type=_Head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    if head.type == "session" and head.format is not None:
+        return head.format == FORMAT
+    return head.type in TYPES and isinstance(head.seq, int) and isinstance(head.id, str)
+
+
+class _Head(msgspec.Struct):
+    type: str | None = None
+    format: str | None = None
+    seq: int | None = None
+    id: str | None = None
+
+
+def _of_bundle(
+    path: Path, name: str, reading: Reading, stream: str | None, spool: Path | None = None
+) -> OpenSession:
+    bundle = Bundle(path)
+    entries = bundle.manifest.streams
+    if not entries:
+        raise SourceError("the bundle has no stream", path=name)
+    files = {entry.id: entry.file for entry in entries}
+    main = next((entry.id for entry in entries if entry.parent is None), entries[0].id)
+    if stream is not None:
+        if stream not in files:
+            raise UsageError(f"{name}: no stream {stream} (there is: {', '.join(files)})")
+        main = stream
+    return OpenSession(name, main, files, bundle.open, bundle.blob, reading, spool)
+
+
+def _of_stream(path: Path, name: str, reading: Reading, stream: str | None) -> OpenSession:
+    own = path.stem
+    if stream not in (None, own):
+        raise UsageError(f"{name}: no stream {stream} (there is: {own})")
+    around = path.absolute().parent.parent
+
+    def blob(wanted: str) -> bytes:
+        return blob_path(around, wanted).read_bytes()
+
+    return OpenSession(name, own, {own: path.name}, lambda _: path.open("rb"), blob, reading)
+
+
+def _of_native(
+    path: Path,
+    name: str,
+    folder: Path,
+    reading: Reading,
+    stream: str | None,
+    on_failure: Callable[[str], None],
+) -> Iterator[OpenSession]:
+    from callsheet.library.importing import Failure, import_sources
+
+    read = 0
+    for one in import_sources([path], folder / "bundles", native=False, progress=reading.progress):
+        if isinstance(one, Failure):
+            shown = name if one.path == str(path) else one.path
+            error = SourceError(one.message, path=shown, line=one.line)
+            if path.is_file():
+                raise error
+            on_failure(str(error))
+            continue
+        read += 1
+        spool = path if name == "-" else None
+        yield _of_bundle(one.bundle, name, reading, stream, spool)
+        shutil.rmtree(one.bundle, ignore_errors=True)
+    if not read:
+        raise SourceError("no session here can be read", path=name)

@@ -1,0 +1,156 @@
+"""``callsheet import``, ``harnesses``, help: what they print, their exit codes, where they write."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.faces.cli import COMMANDS, main
+from callsheet.registry import HARNESSES
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+RULES = (
+    EXAMPLES
+    / "claude-code"
+    / "projects"
+    / "-home-dev-acme-app"
+    / "5dd2e94d-807f-4903-b8e4-2497aa981da8.jsonl"
+)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user with nothing."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("XDG_DATA_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+def run(capfd: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main([str(arg) for arg in args])
+    assert isinstance(left.value.code, int)
+    out, err = capfd.readouterr()
+    return left.value.code, out, err
+
+
+def test_import_tells_of_each_session(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, err = run(capfd, "import", EXAMPLES, "--out", tmp_path / "out", "--json")
+    told: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert len(told) == 10
+    for one in told:
+        assert set(one) == {"session", "kind", "bundle", "stream", "records", "calls", "gaps", "diagnostics"}
+        assert (Path(one["bundle"]) / "streams" / f"{one['stream']}.jsonl").is_file()
+        assert list((Path(one["bundle"]) / "native").iterdir())
+    rules = next(one for one in told if one["session"].startswith("5dd2e94d"))
+    assert rules["calls"] == 8
+    assert {tuple(diagnostic) for diagnostic in rules["diagnostics"]} == {
+        ("code", "source", "line", "message")
+    }
+
+
+def test_import_in_words(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_bytes(b"nothing\n")
+    code, out, err = run(capfd, "import", broken, RULES, "--out", tmp_path / "out", "--no-native")
+    bundle = tmp_path / "out" / RULES.stem
+    assert code == 0
+    assert out.splitlines() == [
+        f"{bundle}: 8 calls, decider_contradicted (2)",
+        f"1 session written to {tmp_path / 'out'}, 1 not read",
+    ]
+    assert len(err.splitlines()) == 1
+    assert err.startswith(f"callsheet: {broken}: ")
+    assert not (bundle / "native").exists()
+
+
+def test_import_without_source_reads_what_the_user_has(
+    capfd: pytest.CaptureFixture[str], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = run(capfd, "import")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    project = home / ".claude" / "projects" / "-x"
+    project.mkdir(parents=True)
+    shutil.copy(RULES, project)
+    assert run(capfd, "import")[0] == 0
+    assert list(home.rglob(f"callsheet/bundles/{RULES.stem}/manifest.json"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert run(capfd, "import")[0] == 0
+    assert (tmp_path / "data" / "callsheet" / "bundles" / RULES.stem / "manifest.json").is_file()
+
+
+def test_import_of_standard_input(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "callsheet", "import", "-", "--out", str(tmp_path / "out"), "--json"]
+    ran = subprocess.run(command, input=RULES.read_bytes(), capture_output=True, check=True)
+    assert json.loads(ran.stdout)["calls"] == 8
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["import", "/nowhere"],
+        ["import", str(RULES), "--from", "nonsense"],
+        ["import", str(EXAMPLES / "README.md")],
+    ],
+)
+def test_what_cannot_be_imported_is_one_line(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, args: list[str]
+) -> None:
+    code, out, err = run(capfd, *args, "--out", tmp_path / "out")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+
+
+def test_harnesses_names_what_is_supported_and_what_was_found(
+    capfd: pytest.CaptureFixture[str], home: Path
+) -> None:
+    code, out, _ = run(capfd, "harnesses", "--json")
+    told = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [one["name"] for one in told] == list(HARNESSES)
+    assert told[0]["found"] == []
+    assert "2.1.332" in told[0]["versionsSeen"]
+    project = home / ".claude" / "projects" / "-x"
+    project.mkdir(parents=True)
+    shutil.copy(RULES, project)
+    _, out, _ = run(capfd, "harnesses")
+    assert f"found here: {home}/.claude/projects, 1 session" in out
+
+
+def test_help_names_every_command_and_is_quick() -> None:
+    def timed(*args: str) -> tuple[float, str]:
+        start = time.perf_counter()
+        ran = subprocess.run(
+            [sys.executable, "-m", "callsheet", *args], check=True, capture_output=True, text=True
+        )
+        return time.perf_counter() - start, ran.stdout
+
+    runs = [timed("--help") for _ in range(3)]
+    for command in COMMANDS:
+        assert f"\n  {command} " in runs[0][1]
+        help_text = timed(command, "--help")[1]
+        assert command in help_text
+    assert min(seconds for seconds, _ in runs) < 0.15
+
+
+@pytest.mark.parametrize("command", ["show", "import", "harnesses"])
+def test_help_has_examples(capfd: pytest.CaptureFixture[str], command: str) -> None:
+    code, out, _ = run(capfd, command, "--help")
+    assert code == 0
+    assert f"\n    callsheet {command}" in out
+
+
+def test_version(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capfd, "--version")
+    assert (code, out.split()[0]) == (0, "callsheet")
