@@ -25,7 +25,7 @@ from callsheet.errors import SourceError, UsageError
 from callsheet.harness import HARNESSES
 from callsheet.harness._port import Session, Stored
 from callsheet.library.folders import DiskFolder, regular
-from callsheet.records import FORMAT, BlobRef, Gap, Record, SourceEntry, ToolCall
+from callsheet.records import FORMAT, BlobRef, Gap, SourceEntry, ToolCall
 from callsheet.records.bundle import (
     Diagnostic,
     Manifest,
@@ -126,24 +126,6 @@ class _Source:
             yield chunk
 
 
-class _StreamOut:
-    """``harness._port.Stream`` over a ``StreamWriter``, counting what the person is told."""
-
-    def __init__(self, id: str, writer: StreamWriter) -> None:
-        self.id = id
-        self._writer = writer
-        self.calls = 0
-        self.gaps = 0
-
-    def write(self, record: Record) -> str:
-        kind = type(record)
-        if kind is ToolCall:
-            self.calls += record.supersedes is None
-        elif kind is Gap:
-            self.gaps += 1
-        return self._writer.write(record)
-
-
 class Workbench:
     """``harness._port.Desk`` for one session."""
 
@@ -197,18 +179,17 @@ class Workbench:
         return b"".join(self._chunks(self.sources[source.id]))
 
     @contextmanager
-    def stream(self, id: str, parent: str | None = None) -> Iterator[_StreamOut]:
+    def stream(self, id: str, parent: str | None = None) -> Iterator[StreamWriter]:
         name = stream_id(id)
         taken = {entry.id for entry in self.streams}
         base, number = name, 2
         while name in taken:
             name, number = f"{base[:56]}-{number}", number + 1
         path = self.folder / "streams" / f"{name}.jsonl"
-        with StreamWriter(path) as writer:
-            out = _StreamOut(name, writer)
-            yield out
-        self.calls += out.calls
-        self.gaps += out.gaps
+        with StreamWriter(path, name) as writer:
+            yield writer
+        self.calls += writer.types[ToolCall]
+        self.gaps += writer.types[Gap]
         self.records += writer.records
         self.streams.append(
             StreamEntry(

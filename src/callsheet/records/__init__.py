@@ -85,7 +85,8 @@ class _Head(Struct):
 AnyRecord = Union[RECORDS]  # type: ignore[valid-type]
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(AnyRecord)
 _head = msgspec.json.Decoder(_Head)
-_encoder = msgspec.json.Encoder()
+ENCODER = msgspec.json.Encoder()
+"""Writes records; every writer shares it."""
 
 
 def type_name(record: Record | Unknown) -> str | None:
@@ -120,15 +121,11 @@ def decode(line: bytes) -> Record | Unknown:
 
 def encode(record: Record) -> bytes:
     """One line of a stream, without LF."""
-    return _encoder.encode(record)
-
-
-def encode_into(record: Record, buffer: bytearray) -> None:
-    """Appends one line of a stream, without LF, to a buffer."""
-    _encoder.encode_into(record, buffer, -1)
+    return ENCODER.encode(record)
 
 
 __all__ = [
+    "ENCODER",
     "FORMAT",
     "RECORDS",
     "TYPES",
@@ -182,7 +179,6 @@ __all__ = [
     "Usage",
     "decode",
     "encode",
-    "encode_into",
     "text_part",
     "type_name",
 ]

@@ -9,6 +9,7 @@ Must never know: harnesses, pairing, what a record means.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -17,10 +18,12 @@ import msgspec
 from msgspec.structs import replace
 
 from callsheet.errors import ProducerError, RecordError
-from callsheet.records import Record, Unknown, decode, encode_into
+from callsheet.records import ENCODER, Record, Unknown, decode
 from callsheet.wire.damage import BOM
 from callsheet.wire.files import AtomicFile, read_chunks
 from callsheet.wire.lines import CHUNK, Line, split_lines
+
+encode_into = ENCODER.encode_into
 
 
 class Entry(NamedTuple):
@@ -87,13 +90,17 @@ class StreamWriter:
     """Writes one stream; every record gets the next ``seq`` and, if it has none, the id ``r<seq>``.
 
     Attributes:
+        id: The stream's id.
         records: Records written so far.
+        types: How many of each type.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, id: str = "") -> None:
+        self.id = id
         self._file = AtomicFile(path)
         self._held = bytearray()
         self.records = 0
+        self.types: Counter[type[Record]] = Counter()
         self.path = path
 
     def __enter__(self) -> StreamWriter:
@@ -108,8 +115,9 @@ class StreamWriter:
         if not record.id:
             record.id = f"r{seq}"
         self.records = seq + 1
+        self.types[type(record)] += 1
         held = self._held
-        encode_into(record, held)
+        encode_into(record, held, -1)
         held += b"\n"
         if len(held) > CHUNK:
             self._flush()

@@ -47,18 +47,19 @@ class AtomicFile:
         self._sync = sync
         self._hash = hashlib.sha256()
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        self._file: BinaryIO | None = None
+        self._file = -1
 
     def __enter__(self) -> AtomicFile:
         private_folder(self.path.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
-        self._file = os.fdopen(os.open(self._part, flags, 0o600), "wb", CHUNK)
+        self._file = os.open(self._part, flags, 0o600)
         return self
 
     def write(self, data: bytes) -> None:
         """Appends bytes."""
-        assert self._file is not None
-        self._file.write(data)
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._file, left) :]
         self._hash.update(data)
         self.size += len(data)
 
@@ -70,13 +71,11 @@ class AtomicFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._file is not None
         try:
             if kind is None and self._sync:
-                self._file.flush()
-                os.fsync(self._file.fileno())
+                os.fsync(self._file)
         finally:
-            self._file.close()
+            os.close(self._file)
         if kind is None:
             self._part.replace(self.path)
         else:

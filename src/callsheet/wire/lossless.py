@@ -153,7 +153,7 @@ def _has_lone(value: Any) -> bool:
     return False
 
 
-_DIGITS = bytes(48 if 48 <= i < 58 else 101 if i in b"eE" else 43 if i in b"+-" else 32 for i in range(256))
+_DIGITS = bytes(48 if 48 <= i < 58 else 101 if i in b"eE+-" else 32 for i in range(256))
 
 
 def fits(text: bytes) -> bool:
@@ -165,14 +165,14 @@ def fits(text: bytes) -> bool:
     shape = text.translate(_DIGITS)
     if b"0000000000000000" in shape:
         return _numbers_fit(text)
-    if b"0e000" in shape or b"0e+000" in shape:
+    if b"0e000" in shape or b"0ee000" in shape:
         return not _has_big_exponent(text, shape) or _numbers_fit(text)
     return True
 
 
 def _has_big_exponent(text: bytes, shape: bytes) -> bool:
     """Whether an exponent of three digits stands in a number (and not, as mostly, in a hexadecimal digest)."""
-    for mark in (b"0e000", b"0e+000"):
+    for mark in (b"0e000", b"0ee000"):
         at = shape.find(mark)
         while at >= 0:
             before = text[max(0, at - 40) : at + 1].rstrip(b"0123456789.-")

@@ -16,9 +16,17 @@ from msgspec import Raw
 
 from callsheet.harness.claude_code.pen import Pen
 from callsheet.harness.claude_code.reread import input_at
-from callsheet.harness.claude_code.shapes import NativeBlock, NativeLine, text, value_of
+from callsheet.harness.claude_code.shapes import NativeBlock, text, value_of
 from callsheet.harness.claude_code.survey import Survey
-from callsheet.harness.claude_code.tooluse import EMPTY, PROCESSES, WATCHES, ToolUse, changes, exit_code, proposed
+from callsheet.harness.claude_code.tooluse import (
+    EMPTY,
+    PROCESSES,
+    WATCHES,
+    ToolUse,
+    changes,
+    exit_code,
+    proposed,
+)
 from callsheet.harness.claude_code.verdicts import Verdict
 from callsheet.records import (
     Answer,
@@ -86,16 +94,11 @@ class Asides:
 
     # -- results ------------------------------------------------------------------------------------------------
 
-    def after_result(
-        self, line: NativeLine, block: NativeBlock, result: ToolResult, use: ToolUse, verdict: Verdict
-    ) -> None:
+    def after_result(self, result: ToolResult, use: ToolUse, verdict: Verdict, name: str | None) -> None:
         """Whatever else the result records."""
         if result.call_id is not None and result.call_id in self._questions:
             self._answer(result, use, verdict)
-        if use is EMPTY:
-            return
-        name = self._tool(block)
-        if name in PLAIN:
+        if use is EMPTY or name in PLAIN:
             return
         if result.call_id is not None:
             if name == ASKS and not self._pen.has(f"ask {result.call_id}"):
@@ -108,10 +111,6 @@ class Asides:
         self._stop_terminal(use, verdict)
         self._agent(result, use)
         self._plans(result, use)
-
-    def _tool(self, block: NativeBlock) -> str | None:
-        call = self._survey.call(block.tool_use_id) if isinstance(block.tool_use_id, str) else None
-        return call.name if call else None
 
     def _answer(self, result: ToolResult, use: ToolUse, verdict: Verdict) -> None:
         assert result.call_id is not None

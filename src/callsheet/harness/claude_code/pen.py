@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from hashlib import sha256 as _sha256
 from typing import Any
 
 import msgspec
@@ -65,6 +66,7 @@ class Pen:
         self.desk = desk
         self.source = source
         self.stream = stream
+        self._write = stream.write
         self.written = 0
         self.ts: str | None = None
         self.inherited: Inherited | None = None
@@ -121,9 +123,23 @@ class Pen:
 
     def native(self, role: str, pointer: str | None = None) -> Native:
         """Provenance with a ref to the unit at hand, and to every unit that repeats it (decision 2)."""
-        refs = [self.ref(role, pointer)]
+        unit = self.unit
+        line = unit.line
+        sha = self._sha
+        if sha is None:
+            sha = self._sha = _sha256(unit.data).hexdigest()
+        ref = Ref(
+            source=self.source.id,
+            line=line.number,
+            offset=line.offset + unit.start,
+            bytes=len(unit.data),
+            sha256=sha,
+            role=role,
+            pointer=pointer,
+        )
         if self._copies is None and self.inherited is None:
-            return Native(refs=refs)
+            return Native(refs=[ref])
+        refs = [ref]
         for copy in self._copies or ():
             refs.append(
                 Ref(
@@ -145,7 +161,7 @@ class Pen:
         if record.ts is None:
             record.ts = self.ts
         self.written += 1
-        return self.stream.write(record)
+        return self._write(record)
 
     def revise(self, key: str, record: Record) -> str:
         """Writes the next state of the entity ``key``; it supersedes the one written before under that key."""

@@ -38,6 +38,8 @@ from callsheet.registry.versions import in_ranges
 from callsheet.registry.when import MISSING, follow, json_type, matches
 from callsheet.wire import lossless
 
+STREAMLESS = frozenset(("Read", "Grep", "Glob", "LS", "Edit", "Write", "MultiEdit", "NotebookEdit"))
+"""Tools that run no process (only to save looking)."""
 NO_REQUEST = "no recorded request carries it"
 NO_CAPTURE = "this file records no requests, and no capture shows what this version sent"
 NO_REPLY = "no reply of the model follows, so nothing shows that it was sent"
@@ -63,7 +65,7 @@ class Results:
 
     def result(
         self, line: NativeLine, block: NativeBlock, index: int, alone: bool
-    ) -> tuple[ToolResult, ToolUse, Verdict]:
+    ) -> tuple[ToolResult, ToolUse, Verdict, CallPlace | None]:
         """Writes the result of one block.
 
         Args:
@@ -73,7 +75,7 @@ class Results:
             alone: Whether it is the line's only result; ``toolUseResult`` speaks of it only then.
 
         Returns:
-            The record, what the tool reported of itself, and the verdict, for the records that hang on them.
+            The record, what the tool reported of itself, the verdict and its call, for the records that hang on them.
         """
         pen = self._pen
         pointer = f"/message/content/{index}"
@@ -90,7 +92,7 @@ class Results:
         )
         self._link(record, line, block)
         self._say_content(record, line, block, index, raw, call)
-        if raw:
+        if use is not EMPTY and not (call and call.name in STREAMLESS):
             self._say_exec(record, use, call.name if call else None)
         if verdict.status != "completed" and mark(raw) == b'"':
             message = value_of(raw)
@@ -104,7 +106,7 @@ class Results:
         for code, message in verdict.doubts:
             pen.desk.diagnose(code, message, pen.source, pen.unit.line.number)
         pen.write(record)
-        return record, use, verdict
+        return record, use, verdict, call
 
     # -- which call ---------------------------------------------------------------------------------------------
 

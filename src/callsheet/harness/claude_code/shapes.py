@@ -166,6 +166,11 @@ def mark(raw: Raw) -> bytes:
     return bytes(memoryview(raw)[:1])
 
 
+def is_string(raw: Raw) -> bool:
+    """Whether a part is a JSON string."""
+    return len(raw) > 0 and memoryview(raw)[0] == 34
+
+
 def is_text(raw: Raw) -> bool:
     """Whether a part is a non-empty JSON string."""
     return len(raw) > 2 and memoryview(raw)[0] == 34

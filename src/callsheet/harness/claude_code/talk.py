@@ -154,11 +154,15 @@ class Talk:
             return
         if type(content) is not list:
             return
-        results = [index for index, block in enumerate(content) if block.type == "tool_result"]
+        results = (
+            [0]
+            if len(content) == 1 and content[0].type == "tool_result"
+            else [index for index, block in enumerate(content) if block.type == "tool_result"]
+        )
         for index in results:
             block = content[index]
-            record, use, verdict = self._results.result(line, block, index, len(results) == 1)
-            self._asides.after_result(line, block, record, use, verdict)
+            record, use, verdict, call = self._results.result(line, block, index, len(results) == 1)
+            self._asides.after_result(record, use, verdict, call.name if call else None)
         if len(results) < len(content):
             rest = [index for index, block in enumerate(content) if block.type != "tool_result"]
             values = [value_of(raw_block(self._pen.unit.data, index)) for index in rest]

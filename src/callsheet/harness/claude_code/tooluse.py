@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness.claude_code.pen import Pen, number, raw_json
-from callsheet.harness.claude_code.shapes import ABSENT, FAILS, mark, text, verbatim
+from callsheet.harness.claude_code.shapes import ABSENT, FAILS, is_string, mark, text, verbatim
 from callsheet.records import Change, Exec, Patch
 
 WATCHES = "Monitor"
@@ -87,8 +87,8 @@ def exec_of(use: ToolUse, tool: str | None) -> Exec | None:
     if terminal is None and polled.get("task_type") in PROCESSES:
         terminal = text(polled.get("task_id"))
     output = polled.get("output")
-    stdout = verbatim(use.stdout) if mark(use.stdout) == b'"' else None
-    stderr = verbatim(use.stderr) if mark(use.stderr) == b'"' else None
+    stdout = verbatim(use.stdout) if is_string(use.stdout) else None
+    stderr = verbatim(use.stderr) if is_string(use.stderr) else None
     if (
         terminal is None
         and not polled

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from callsheet.harness.claude_code.shapes import NativeBlock, NativeLine, mark, value_of
+from callsheet.harness.claude_code.shapes import NativeBlock, NativeLine, is_string, mark, value_of
 from callsheet.harness.claude_code.tooluse import ToolUse
 from callsheet.records import CompactPermission
 from callsheet.registry import Registry, Rule
@@ -89,7 +89,7 @@ class Verdicts:
             text = value_of(raw) if len(raw) < 200 else None
             return ("string", text if text in self._texts else None)
         if first_byte == b"{":
-            return ("shell" if mark(tool_use.stdout) == b'"' else "object", tool_use.interrupted is True)
+            return ("shell" if is_string(tool_use.stdout) else "object", tool_use.interrupted is True)
         return ({b"[": "array", b"n": "null"}.get(first_byte, "number"), None)
 
     def _ask(self, line: NativeLine, block: NativeBlock, use: Use) -> Verdict:

@@ -1,0 +1,122 @@
+"""Native units of a file of JSON lines: usually one line, now and then a part of a damaged one.
+
+Owns the way from physical lines to decoded units, the same for every pass of every adapter: the fast lane, the slow
+lane for texts with unpaired surrogates and for objects with members of unexpected types, whole objects out of fused
+or NUL-ridden lines, and holes. Nothing is repaired: a hole says where and why.
+
+Must never know: what a unit means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from callsheet.wire import lossless
+from callsheet.wire.damage import BOM, salvage
+from callsheet.wire.lines import Line
+
+T = TypeVar("T")
+
+
+class Unit(Struct, Generic[T], gc=False):
+    """One native record.
+
+    Attributes:
+        line: The physical line it stands on.
+        start: Byte offset inside the line.
+        data: Its own bytes (the line's, or a part of them).
+        native: What the decoder made of it; None when it is JSON but no object, then see ``value``.
+        exact: The decoded value with unpaired surrogates, when ``data`` holds some; else None.
+        value: The decoded value of a unit that is no object.
+    """
+
+    line: Line
+    start: int
+    data: bytes
+    native: T | None
+    exact: Any = None
+    value: Any = None
+
+
+class Hole(NamedTuple):
+    """Bytes that hold no record."""
+
+    line: Line
+    start: int
+    size: int
+    reason: str
+
+
+class Reading(NamedTuple, Generic[T]):
+    """How the units of one kind of file are read.
+
+    Attributes:
+        decoder: Decodes an object into the struct that a pass needs.
+        loose: Makes what can be made of an object that the decoder refuses.
+        own: Says whether an object found inside a torn line is a record of its own (and not a part of the torn one).
+    """
+
+    decoder: msgspec.json.Decoder[T]
+    loose: Callable[[dict[str, Any]], T]
+    own: Callable[[dict[str, Any]], bool]
+
+
+def native_units(lines: Iterable[Line], reading: Reading[T]) -> Iterator[Unit[T] | Hole]:
+    """Decodes physical lines in order; a blank line gives nothing."""
+    decode = reading.decoder.decode
+    for line in lines:
+        data = line.data
+        try:
+            if not data.isascii():
+                data.decode("utf-8")
+            yield Unit(line, 0, data, decode(data))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            yield from _hard(line, reading)
+
+
+def _hard(line: Line, reading: Reading[T]) -> Iterator[Unit[T] | Hole]:
+    data = line.data
+    start = 0
+    if line.number == 1 and data.startswith(BOM):
+        start = len(BOM)
+        data = data[start:]
+    if not data.strip(b" \t\r\n"):
+        return
+    unit = _decoded(line, start, data, reading)
+    if unit is not None:
+        yield unit
+        return
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        yield Hole(line, start, len(data), "bad_utf8")
+        return
+    for piece in salvage(data, ended=line.ended, unit=reading.own):
+        at = start + piece.start
+        found = None if piece.reason else _decoded(line, at, piece.data, reading)
+        if found is None:
+            yield Hole(line, at, len(piece.data), piece.reason or "too_deep")
+        else:
+            yield found
+
+
+def _decoded(line: Line, start: int, data: bytes, reading: Reading[T]) -> Unit[T] | None:
+    try:
+        value = lossless.decode(data)
+    except lossless.NotJson:
+        return None
+    if not isinstance(value, dict):
+        return Unit(line, start, data, None, None, value)
+    clean, exact = data, None
+    if b"\\u" in data and not lossless.readable(data):
+        clean, exact = lossless.encode_clean(value), value
+    try:
+        return Unit(line, start, data, reading.decoder.decode(clean), exact)
+    except msgspec.ValidationError:
+        return Unit(line, start, data, reading.loose(lossless.decode(clean)), exact)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

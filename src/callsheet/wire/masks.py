@@ -1,0 +1,100 @@
+"""Taking a value out of JSON text, byte for byte (ASR-283).
+
+Owns the spellings under which a secret may stand in a line (plain, escaped, escaped again inside a JSON text that is
+itself a string), and the two ways of masking: every occurrence of a spelling inside the line's strings, and whole
+strings at a known place. A masked line has the length it had and stays JSON: only the inside of strings becomes
+asterisks, and a number that is the secret becomes null. In a line that is no JSON every occurrence is masked.
+
+Must never know: which values are secret, records, files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+SHORTEST = 4
+"""Characters from which a value is masked wherever it stands; a shorter one would hit words at random."""
+SHORTEST_KEY = 8
+"""Bytes from which a spelling is masked inside member names too."""
+NESTING = 3
+"""JSON texts inside strings, down to this depth."""
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*+')
+_STRING = re.compile(rb'"((?:[^"\\]|\\.)*+)"')
+_AFTER_KEY = re.compile(rb"[ \t\r\n]*:")
+
+
+def spellings(secret: str) -> list[bytes]:
+    """How a value may be spelled in a line, longest first; empty for one that is too short to be looked for."""
+    if len(secret.strip()) < SHORTEST:
+        return []
+    clean = secret.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    found = {clean}
+    for ascii_only in (False, True):
+        text = clean
+        for _ in range(NESTING):
+            text = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+            found.add(text)
+            found.add(text.replace("/", "\\/"))
+    forms = {text.encode("utf-8", "replace") for text in found}
+    forms |= {re.sub(rb"\\u[0-9a-f]{4}", lambda hit: b"\\u" + hit.group()[2:].upper(), form) for form in forms}
+    return sorted((form for form in forms if form), key=lambda form: (-len(form), form))
+
+
+def masked(data: bytes, forms: Iterable[bytes]) -> tuple[bytes, int]:
+    """A line without the secrets, and how many places were masked.
+
+    Args:
+        data: One line.
+        forms: Spellings of all secrets.
+    """
+    hits = [form for form in forms if form in data]
+    if not hits:
+        return data, 0
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _everywhere(data, hits)
+    count = 0
+
+    def token(found: re.Match[bytes]) -> bytes:
+        nonlocal count
+        text = found.group()
+        if text[:1] != b'"':
+            if text in hits:
+                count += 1
+                return b"null".ljust(len(text)) if len(text) >= 4 else b"0".rjust(len(text))
+            return text
+        is_key = _AFTER_KEY.match(data, found.end()) is not None
+        clean, more = _everywhere(
+            text[1:-1], [form for form in hits if not is_key or len(form) >= SHORTEST_KEY]
+        )
+        count += more
+        return b'"' + clean + b'"' if more else text
+
+    return _TOKEN.sub(token, data), count
+
+
+def _everywhere(data: bytes, forms: list[bytes]) -> tuple[bytes, int]:
+    count = 0
+    for form in forms:
+        hits = data.count(form)
+        if hits:
+            count += hits
+            data = data.replace(form, b"*" * len(form))
+    return data, count
+
+
+def hidden(value: bytes) -> bytes:
+    """The JSON text of a value with every string in it masked; member names stay."""
+
+    def token(found: re.Match[bytes]) -> bytes:
+        if _AFTER_KEY.match(value, found.end()):
+            return found.group()
+        return b'"' + b"*" * len(found.group(1)) + b'"'
+
+    return _STRING.sub(token, value)
