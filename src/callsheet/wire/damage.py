@@ -31,7 +31,11 @@ class Piece(NamedTuple):
     reason: str = ""
 
 
-_scan = json.JSONDecoder(strict=True)
+def _refuse(name: str) -> Any:
+    raise json.JSONDecodeError(f"{name} is no JSON", name, 0)
+
+
+_scan = json.JSONDecoder(strict=True, parse_constant=_refuse)
 
 
 def salvage(

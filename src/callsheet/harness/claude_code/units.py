@@ -92,30 +92,27 @@ def _hard(line: Line, decoder: msgspec.json.Decoder[T], loose: Loose[T]) -> Iter
     if not data.strip(b" \t\r\n"):
         return
     unit = _decoded(line, start, data, decoder, loose)
-    if unit is not None:
+    if isinstance(unit, Unit):
         yield unit
         return
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        yield Hole(line, start, len(data), "bad_utf8")
+    if unit == "bad_utf8":
+        yield Hole(line, start, len(data), unit)
         return
     for piece in salvage(data, ended=line.ended, unit=_own):
         at = start + piece.start
-        found = None if piece.reason else _decoded(line, at, piece.data, decoder, loose)
-        if found is None:
-            yield Hole(line, at, len(piece.data), piece.reason or "too_deep")
-        else:
-            yield found
+        reason = "too_deep" if (piece.reason, unit) == ("bad_json", "too_deep") else piece.reason
+        found = reason or _decoded(line, at, piece.data, decoder, loose)
+        yield Hole(line, at, len(piece.data), found) if isinstance(found, str) else found
 
 
 def _decoded(
     line: Line, start: int, data: bytes, decoder: msgspec.json.Decoder[T], loose: Loose[T]
-) -> Unit[T] | None:
+) -> Unit[T] | str:
+    """The unit, or the reason why there is none."""
     try:
         value = lossless.decode(data)
-    except lossless.NotJson:
-        return None
+    except lossless.NotJson as error:
+        return error.reason
     if not isinstance(value, dict):
         return Unit(line, start, data, None, None, value)
     clean, exact = data, None
@@ -126,4 +123,4 @@ def _decoded(
     except msgspec.ValidationError:
         return Unit(line, start, data, loose(lossless.decode(clean)), exact)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+        return "too_deep"  # what the slow lane reads and the fast one does not, is nested
