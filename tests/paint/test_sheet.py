@@ -315,7 +315,7 @@ rows = st.builds(
     output=st.none() | outputs,
     permissions=st.none() | st.lists(decisions, max_size=2),
     agents=st.none() | st.lists(st.builds(AgentShown, agent_id=words, name=maybe, status=maybe), max_size=2),
-    remarks=st.none() | st.lists(st.builds(Remark, member=st.just("status"), note=words), max_size=2),
+    remarks=st.none() | st.lists(st.builds(Remark, member=st.just("exitCode"), note=words), max_size=2),
     redacted=st.none() | st.lists(words, max_size=2),
     changes=st.none()
     | st.lists(

@@ -126,6 +126,12 @@ def test_wrapping_loses_only_blanks(text: str, most: int) -> None:
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
+@given(st.text("ab ", max_size=60), st.integers(2, 20))
+def test_ascii_wraps_as_anything_else_does(text: str, most: int) -> None:
+    wide = wrap(text.replace("a", "é"), most)
+    assert wrap(text, most) == [line.replace("é", "a") for line in wide]
+
+
 def test_wrap_breaks_at_blanks() -> None:
     assert wrap("the quick brown fox", 10) == ["the quick", "brown fox"]
     assert wrap("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]

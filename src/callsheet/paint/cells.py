@@ -62,30 +62,45 @@ def cut(text: str, most: int, mark: str = "…") -> str:
 
 def wrap(text: str, most: int) -> list[str]:
     """The text on lines of at most ``most`` cells, broken at blanks where there are any."""
-    if width(text) <= most:
-        return [settled(text)]
+    if text.isascii():
+        return [text] if len(text) <= most else _wrap_ascii(text, most)
     lines: list[str] = []
     line: list[tuple[str, int]] = []
     used = 0
     for cluster, cells in clusters(text):
         while used + cells > most and line:
-            at = _break(line)
+            at = len(line) if cluster == " " else _break(line)
             lines.append("".join(char for char, _ in line[:at]).rstrip(" "))
             line = line[at:]
-            while line and line[0][0] == " " and lines:
-                line.pop(0)
             used = sum(size for _, size in line)
         if not line and cluster == " " and lines:
-            continue
+            continue  # a blank at which a line was broken begins no line
         line.append((cluster, cells))
         used += cells
-    lines.append("".join(char for char, _ in line).rstrip(" "))
+    if line or not lines:
+        lines.append("".join(char for char, _ in line))
+    return lines
+
+
+def _wrap_ascii(text: str, most: int) -> list[str]:
+    lines: list[str] = []
+    at = 0
+    while len(text) - at > most:
+        end = at + most
+        if text[end] != " ":
+            end = text.rfind(" ", at + most // 2, end) + 1 or end
+        lines.append(text[at:end].rstrip(" "))
+        at = end
+        while text[at : at + 1] == " ":
+            at += 1
+    if at < len(text):
+        lines.append(text[at:])
     return lines
 
 
 def _break(line: list[tuple[str, int]]) -> int:
     """Where to break: behind the last blank of the line's second half, else at its end."""
-    for at in range(len(line), len(line) // 2, -1):
-        if line[at - 1][0] == " ":
-            return at
+    for at in range(len(line) - 1, len(line) // 2 - 1, -1):
+        if line[at][0] == " ":
+            return at + 1
     return len(line)

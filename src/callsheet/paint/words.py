@@ -47,7 +47,7 @@ REASONS: dict[str, str] = {
     "no_result": "no result is recorded",
     "several_results": "several results claim this call",
     "several_calls": "several calls have this id",
-    "unlinked": "the source does not link it",
+    "unlinked": "the source does not say which call it answers",
     "no_call": "its call is not recorded",
 }
 """Why something is not paired."""
@@ -78,7 +78,6 @@ _REMARKABLE = frozenset(
         "exec.timedOut",
         "exec.terminalId",
         "raw.success",
-        "status",
     }
 )
 """Members whose cautions are drawn, because the row draws what they are about."""
@@ -95,7 +94,7 @@ def decision_words(one: PermissionShown) -> str:
 
 def state_words(row: Row) -> str | None:
     """The state in words, where the mark alone could be misread."""
-    if row.state == "completed":
+    if row.state == "completed" or row.kind == "notice":
         return None
     if row.pairing is None:
         if row.state == "unconfirmed" or row.status is None:
