@@ -1,0 +1,238 @@
+"""The conformance kit is whole, says what it means, and callsheet passes all of it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from callsheet.faces.cli.conformance import conformance
+from callsheet.records.stream import stream_lines
+from callsheet.rules import ALL, PROFILE, RULES, check_stream
+from callsheet.testing import check_reader
+from callsheet.testing.conformance import (
+    Case,
+    CaseFile,
+    Question,
+    case_schema,
+    difference,
+    find_kit,
+    load_kit,
+    questions,
+    stream_bytes,
+)
+from callsheet.testing.conformance_server import answer, reading
+
+KIT = find_kit()
+FILES = load_kit(KIT)
+QUESTIONS = [question for question in questions(FILES) if question.task != "audit"]
+
+
+def fails(case: Case) -> bool:
+    return not case.expect.valid
+
+
+def test_every_rule_has_its_file_and_every_file_its_rule() -> None:
+    assert {path.stem for path in (KIT / "rules").iterdir()} == {rule.code for rule in RULES}
+    assert {path.stem for path in (KIT / "envelope").iterdir()} == {rule.code for rule in PROFILE}
+    for file in FILES:
+        assert tuple(file.roles) == ALL[file.rule].roles, file.rule
+        assert file.asks == ALL[file.rule].asks, file.rule
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.rule)
+def test_a_rule_has_cases_for_each_of_its_roles(file: CaseFile) -> None:
+    checked = [case for case in file.cases if case.native is None and case.expect.reading is None]
+    if "stream" in file.roles:
+        assert sum(not fails(case) for case in checked) >= 2
+        assert sum(fails(case) for case in checked) >= 2
+    if "reader" in file.roles:
+        assert sum(case.expect.reading is not None for case in file.cases) >= 2
+    if "producer" in file.roles:
+        assert any(case.native is not None for case in file.cases)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.rule)
+def test_cases_say_what_they_mean(file: CaseFile) -> None:
+    described = [case.description for case in file.cases]
+    assert len(set(described)) == len(described)
+    for case in file.cases:
+        given = (case.stream, case.streamBase64, case.bundle, case.native)
+        assert sum(one is not None for one in given) == 1, case.description
+        assert (case.native is None) == (case.records_true is None) == (case.records_false is None)
+        assert case.expect.valid == (not case.expect.findings), case.description
+        if fails(case) and case.expect.reading is None:
+            assert file.rule in {one.rule for one in case.expect.findings}, case.description
+        assert {one.rule for one in case.expect.findings} <= set(ALL)
+
+
+def test_there_are_three_hundred_cases_or_more_and_no_two_alike() -> None:
+    cases = [
+        msgspec.json.encode([case.stream, case.streamBase64, case.bundle, case.native, case.records_false])
+        for file in FILES
+        for case in file.cases
+        if case.expect.reading is None
+    ]
+    assert len(cases) >= 300
+    repeated = len(cases) - len(set(cases))
+    assert repeated < len(cases) // 20, f"{repeated} cases repeat another one's input"
+
+
+def test_the_schema_is_current() -> None:
+    text = json.dumps(case_schema(), indent=2, ensure_ascii=False) + "\n"
+    assert (KIT / "schema.json").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: f"{question.name}-{question.task}")
+def test_callsheet_answers_as_expected(question: Question) -> None:
+    assert difference(question, answer({"do": question.task, **question.request})) is None
+
+
+def test_check_reader_takes_ours_and_names_what_a_wrong_reader_does() -> None:
+    assert check_reader(reading) == sum(question.task == "read" for question in QUESTIONS)
+
+    def by_position(stream: bytes) -> dict[str, Any]:
+        found = reading(stream)
+        if found["dangling"] and found["ambiguous"]:
+            found["pairs"].append([found["dangling"].pop(0), found["ambiguous"].pop(0)])
+        return found
+
+    with pytest.raises(AssertionError, match="ASR-263/3: pairs is"):
+        check_reader(by_position)
+
+
+# Producer cases are for ``audit``; here only that they are what they say they are.
+
+
+def follow(value: Any, path: str) -> Any:
+    for name in path.split("/")[1:]:
+        name = name.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list) and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+    return value
+
+
+PRODUCER = [
+    (f"{file.rule}/{number}", case) for file in FILES for number, case in enumerate(file.cases) if case.native
+]
+
+
+@pytest.mark.parametrize("case", [case for _, case in PRODUCER], ids=[name for name, _ in PRODUCER])
+def test_a_producer_case_cites_its_lines_and_differs_where_it_says(case: Case) -> None:
+    assert case.native is not None
+    assert case.records_true is not None
+    assert case.records_false is not None
+    sources = {source.id: source.lines for source in case.native.sources}
+    cited = 0
+    for record in [*case.records_true, *case.records_false]:
+        for ref in record.get("native", {}).get("refs", []):
+            line = sources[ref["source"]][ref["line"] - 1].encode()
+            assert ref["sha256"] == hashlib.sha256(line).hexdigest()
+            assert ref["bytes"] == len(line)
+            cited += 1
+    assert cited
+    for records in (case.records_true, case.records_false):
+        assert list(check_stream(stream_lines(io.BytesIO(stream_bytes(records))))) == []
+    (lie,) = case.expect.findings
+    true, false = ({one["id"]: one for one in records} for records in (case.records_true, case.records_false))
+    assert lie.record is not None
+    assert follow(true.get(lie.record, {}), lie.path) != follow(false[lie.record], lie.path)
+
+
+# The runner.
+
+OURS = [sys.executable, "-m", "callsheet.testing.conformance_server"]
+
+
+def run(*args: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(conformance, ["run", *args])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_runner_finds_nothing_wrong_with_ours() -> None:
+    code, out, _ = run("--", *OURS)
+    assert (code, out) == (0, f"{len(QUESTIONS)} passed, 0 failed, {2 * len(PRODUCER)} skipped\n")
+
+
+def implementation(tmp_path: Path, body: str) -> list[str]:
+    path = tmp_path / "theirs.py"
+    path.write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    request = json.loads(line)\n"
+        "    reply = {'id': request['id'], 'does': ['validate']}\n"
+        f"    {body}\n"
+        "    print(json.dumps(reply), flush=True)\n"
+    )
+    return [sys.executable, str(path)]
+
+
+def test_the_runner_names_what_another_misses(tmp_path: Path) -> None:
+    theirs = implementation(tmp_path, "reply['findings'] = []")
+    code, out, _ = run("--only", "ASR-250", "--", *theirs)
+    assert code == 1
+    assert 'ASR-250/8: validate: not found: ["ASR-250", "r1", "/callId", null]' in out
+    assert out.endswith("8 passed, 12 failed, 0 skipped\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("reply['findings'] = [{'rule': 'X', 'record': None, 'path': ''}]", "found, but not expected"),
+        ("reply['findings'] = 7", "the answer has no findings"),
+        ("print('{', flush=True) if request['do'] != 'hello' else None", "its answer is no JSON"),
+        ("sys.exit(3) if request['do'] != 'hello' else None", "it ended with exit code 3"),
+        ("import time; time.sleep(9) if request['do'] != 'hello' else None", "no answer within 0.2 s"),
+    ],
+)
+def test_an_implementation_that_goes_wrong_fails_and_does_not_hang(
+    tmp_path: Path, body: str, why: str
+) -> None:
+    code, out, _ = run(
+        "--only",
+        "ASR-289",
+        "--timeout",
+        "0.2" if "sleep" in body else "9",
+        "--",
+        *implementation(tmp_path, body),
+    )
+    assert code == 1
+    assert why in out
+
+
+def test_a_skip_is_no_failure(tmp_path: Path) -> None:
+    code, out, _ = run("--only", "ASR-250", "--", *implementation(tmp_path, "reply['skip'] = 'later'"))
+    assert (code, out) == (0, "0 passed, 0 failed, 20 skipped\n")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--", "no-such-program-anywhere"],
+        ["--", sys.executable, "-c", "print('hi')"],
+        ["--kit", "nowhere", "--", *OURS],
+        ["--only", "ASR-999", "--", *OURS],
+    ],
+)
+def test_what_cannot_be_run_exits_two_with_one_line(args: list[str]) -> None:
+    code, out, err = run(*args)
+    assert (code, out) == (2, "")
+    assert err.startswith("callsheet: ")
+    assert err.count("\n") == 1
+
+
+def test_json_outcomes(tmp_path: Path) -> None:
+    code, out, _ = run("--json", "--only", "P-ID", "--", *OURS)
+    assert code == 0
+    assert {json.loads(line)["state"] for line in out.splitlines()} == {"passed"}
