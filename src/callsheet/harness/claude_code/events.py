@@ -21,7 +21,7 @@ from callsheet.harness.claude_code.tooluse import exit_code
 from callsheet.records import Compaction, Count, Hook, Message, Part, Turn, Unmapped, Usage
 from callsheet.registry import LineRule, Registry
 from callsheet.registry.when import MISSING, follow, json_type, matches
-from callsheet.wire.lossless import MAX_SAFE
+from callsheet.wire.lossless import MAX_SAFE, encode_clean
 
 USAGES = 4096
 """Model messages whose usage is remembered, so that it is written once per message."""
@@ -201,9 +201,8 @@ class Events:
     def _whole(self) -> dict[str, Any]:
         """The line at hand, decoded whole (rare lines only)."""
         unit = self._pen.unit
-        value = (
-            unit.exact if unit.exact is not None else value_of(Raw(unit.data.removeprefix(b"\xef\xbb\xbf")))
-        )
+        data = unit.data if unit.exact is None else encode_clean(unit.exact)
+        value = value_of(Raw(data))
         return value if isinstance(value, dict) else {}
 
     def _boundary(self, line: NativeLine) -> None:

@@ -28,6 +28,7 @@ from callsheet.harness.claude_code.units import Hole, Unit, native_units
 from callsheet.records import FORMAT, Agent, Gap, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import Registry, load
+from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
 
@@ -93,7 +94,11 @@ class Reader:
                     "repeated_line", f"repeats line {first}", self.file.source, unit.line.number
                 )
                 continue
-            self._unit(unit, place)
+            try:
+                self._unit(unit, place)
+            except (RecursionError, lossless.NotJson):
+                # What could be read before this depth stands as records; the gap says that it is not all.
+                self._gap(Hole(unit.line, unit.start, len(unit.data), "too_deep"))
         self._late_notices()
 
     def _gap(self, hole: Hole) -> None:

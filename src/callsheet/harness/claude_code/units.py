@@ -113,12 +113,12 @@ def _decoded(
         value = lossless.decode(data)
     except lossless.NotJson as error:
         return error.reason
-    if not isinstance(value, dict):
-        return Unit(line, start, data, None, None, value)
     clean, exact = data, None
-    if b"\\u" in data and not lossless.readable(data):
-        clean, exact = lossless.encode_clean(value), value
     try:
+        if b"\\u" in data and not lossless.readable(data):
+            clean, exact = lossless.encode_clean(value), value
+        if not isinstance(value, dict):
+            return Unit(line, start, data, None, exact, value)
         return Unit(line, start, data, decoder.decode(clean), exact)
     except msgspec.ValidationError:
         return Unit(line, start, data, loose(lossless.decode(clean)), exact)
