@@ -23,7 +23,8 @@ from callsheet.wire.damage import BOM
 from callsheet.wire.files import AtomicFile, read_chunks
 from callsheet.wire.lines import CHUNK, Line, split_lines
 
-encode_into = ENCODER.encode_into
+BATCH = 64
+"""Records encoded at once."""
 
 
 class Entry(NamedTuple):
@@ -98,7 +99,8 @@ class StreamWriter:
     def __init__(self, path: Path, id: str = "") -> None:
         self.id = id
         self._file = AtomicFile(path)
-        self._held = bytearray()
+        self._held: list[Record] = []
+        self._size = 0
         self.records = 0
         self.types: Counter[type[Record]] = Counter()
         self.path = path
@@ -108,7 +110,7 @@ class StreamWriter:
         return self
 
     def write(self, record: Record) -> str:
-        """Appends a record and returns its id."""
+        """Appends a record and returns its id; the record may not be changed afterwards."""
         if record.seq != -1:
             raise ProducerError(f"record written twice: {record.id}")
         record.seq = seq = self.records
@@ -116,18 +118,19 @@ class StreamWriter:
             record.id = f"r{seq}"
         self.records = seq + 1
         self.types[type(record)] += 1
-        held = self._held
-        encode_into(record, held, -1)
-        held += b"\n"
-        if len(held) > CHUNK:
+        self._held.append(record)
+        # Records are encoded in batches, which is faster; one that was made of a long line does not wait.
+        if record.native is not None and record.native.refs:
+            self._size += record.native.refs[0].bytes or 0
+        if len(self._held) >= BATCH or self._size > CHUNK:
             self._flush()
         return record.id
 
     def _flush(self) -> None:
-        if not self._held:
-            return
-        self._file.write(bytes(self._held))
-        self._held.clear()
+        if self._held:
+            self._file.write(ENCODER.encode_lines(self._held))
+            self._held.clear()
+            self._size = 0
 
     @property
     def sha256(self) -> str:

@@ -129,7 +129,8 @@ class ContentRule(Struct, kw_only=True):
     def names(self, tool: str | None) -> bool:
         """Whether the rule speaks of this tool; ``*`` of all, ``mcp__*`` of all that begin so."""
         return any(
-            one == "*" or (tool is not None and (one == tool or (one.endswith("*") and tool.startswith(one[:-1]))))
+            one == "*"
+            or (tool is not None and (one == tool or (one.endswith("*") and tool.startswith(one[:-1]))))
             for one in self.tools
         )
 

@@ -102,6 +102,12 @@ def lossless(text: bytes) -> bool:
         True when nothing is lost by decoding and encoding it: numbers fit (ASR-032), no key repeats, no surrogate
         stands alone. Escapes and white space may differ.
     """
+    if text[:1] == b"{":
+        try:
+            if _plainly_lossless(text):
+                return True
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
     if not _LONG_DIGITS.search(text):
         try:
             if _encode(_decode_any(text)) == _compact(text, indent=-1):
@@ -153,26 +159,54 @@ def _has_lone(value: Any) -> bool:
     return False
 
 
-_DIGITS = bytes(48 if 48 <= i < 58 else 101 if i in b"eE+-" else 32 for i in range(256))
+_DIGITS = bytes(48 if 48 <= i < 58 else 101 if i in b"eE" else 43 if i in b"+-" else 32 for i in range(256))
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_QUOTE, _OPEN, _BRACKET = b'"{['
+_SMALL = 256
+_SHORT_SCALAR = re.compile(rb"-?[0-9]{1,15}|true|false|null").fullmatch
+"""A scalar other than a string that no reader can get wrong."""
+_DEEP = 8
 
 
-def fits(text: bytes) -> bool:
+def fits(text: bytes | msgspec.Raw, deep: int = 0) -> bool:
     """The cheap half of ``lossless``: whether every number of a well-formed JSON text survives (ASR-032).
 
     For texts that stand in a record as their own bytes, where repeated keys stay visible. The text must have been
-    checked by the fast lane (which refuses unpaired surrogates).
+    checked by the fast lane (which refuses unpaired surrogates). Long strings, most of what agents write, are passed
+    over whole.
     """
+    first = memoryview(text)[0] if len(text) else 0
+    if first == _QUOTE:
+        return True
+    if len(text) <= _SMALL or deep > _DEEP:
+        return _digits_fit(bytes(text))
+    try:
+        parts = _members(text).values() if first == _OPEN else _items(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # A scalar, white space in front, or a key that the fast lane refuses: the digits decide.
+        return _digits_fit(bytes(text))
+    for part in parts:
+        first = memoryview(part)[0]
+        if first == _QUOTE or _SHORT_SCALAR(part):
+            continue
+        if not (fits(part, deep + 1) if first == _OPEN or first == _BRACKET else _digits_fit(bytes(part))):
+            return False
+    return True
+
+
+def _digits_fit(text: bytes) -> bool:
     shape = text.translate(_DIGITS)
     if b"0000000000000000" in shape:
         return _numbers_fit(text)
-    if b"0e000" in shape or b"0ee000" in shape:
+    if b"0e000" in shape or b"0e+000" in shape:
         return not _has_big_exponent(text, shape) or _numbers_fit(text)
     return True
 
 
 def _has_big_exponent(text: bytes, shape: bytes) -> bool:
     """Whether an exponent of three digits stands in a number (and not, as mostly, in a hexadecimal digest)."""
-    for mark in (b"0e000", b"0ee000"):
+    for mark in (b"0e000", b"0e+000"):
         at = shape.find(mark)
         while at >= 0:
             before = text[max(0, at - 40) : at + 1].rstrip(b"0123456789.-")
@@ -188,6 +222,20 @@ def _numbers_fit(text: bytes) -> bool:
     except NotJson:
         return False
     return True
+
+
+def _plainly_lossless(text: bytes) -> bool:
+    """The fastest proof of ``lossless``: an object without white space, escapes in keys or containers in it.
+
+    Its length is the sum of its members' lengths; a repeated key would leave a rest.
+    """
+    members = _members(text)
+    length = 1
+    for name, value in members.items():
+        if memoryview(value)[0] != _QUOTE and not _SHORT_SCALAR(value):
+            return False
+        length += len(name.encode()) + len(value) + 4
+    return length == len(text) or (not members and len(text) == 2)
 
 
 def has_lone_surrogate(text: str) -> bool:

@@ -25,11 +25,12 @@ NESTING = 3
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*+')
 _STRING = re.compile(rb'"((?:[^"\\]|\\.)*+)"')
+_ESCAPE = re.compile(rb"\\u[0-9a-f]{4}")
 _AFTER_KEY = re.compile(rb"[ \t\r\n]*:")
 
 
 def spellings(secret: str) -> list[bytes]:
-    """How a value may be spelled in a line, longest first; empty for one that is too short to be looked for."""
+    """How a value may be spelled in a line, longest first; nothing for one that is too short to look for."""
     if len(secret.strip()) < SHORTEST:
         return []
     clean = secret.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -41,7 +42,9 @@ def spellings(secret: str) -> list[bytes]:
             found.add(text)
             found.add(text.replace("/", "\\/"))
     forms = {text.encode("utf-8", "replace") for text in found}
-    forms |= {re.sub(rb"\\u[0-9a-f]{4}", lambda hit: b"\\u" + hit.group()[2:].upper(), form) for form in forms}
+    forms |= {
+        re.sub(rb"\\u[0-9a-f]{4}", lambda hit: b"\\u" + hit.group()[2:].upper(), form) for form in forms
+    }
     return sorted((form for form in forms if form), key=lambda form: (-len(form), form))
 
 
@@ -74,6 +77,8 @@ def masked(data: bytes, forms: Iterable[bytes]) -> tuple[bytes, int]:
             text[1:-1], [form for form in hits if not is_key or len(form) >= SHORTEST_KEY]
         )
         count += more
+        if more and _STRING.fullmatch(b'"' + clean + b'"') is None:
+            clean = b"*" * len(clean)  # the spelling ended inside an escape
         return b'"' + clean + b'"' if more else text
 
     return _TOKEN.sub(token, data), count

@@ -97,6 +97,9 @@ class Desk(Protocol):
     def mask(self, source: SourceEntry, secret: str) -> None:
         """Names a marked secret: it is removed from every native copy before that is written (ASR-283)."""
 
+    def hide(self, source: SourceEntry, offset: int, size: int) -> None:
+        """Names a JSON value whose strings are not to be kept: they are masked in the native copy (decision 11)."""
+
 
 class Stored(Protocol):
     """An adapter of stored files: one entry of ``HARNESSES``."""

@@ -214,7 +214,8 @@ class Pen:
         """Keeps the unit at hand, or a part of it, that nothing maps."""
         record = Unmapped(native_type=native_type, native=self.native("line", pointer))
         if value is None:
-            value = Raw(self.unit.data)
+            exact = self.unit.exact
+            value = Raw(self.unit.data if exact is None else lossless.encode_clean(exact))
         if self.inline(record, "value", value, pointer or ""):
             record.value = value
         self.write(record)
@@ -255,15 +256,14 @@ class Pen:
             return True
         data = exact.encode() if exact is not None else bytes(value)
         self.capture(record, member, "external", blob=self.desk.blob(data, "application/json"))
-        return False
+        # With U+FFFD for unpaired surrogates the value is still worth reading where it stands.
+        return exact is not None and len(value) <= INLINE_MOST and lossless.lossless(bytes(value))
 
     def readable(self, record: Record, member: str, pointer: str) -> None:
         """Keeps text with unpaired surrogates exactly in a blob, beside the readable form (ASR-035)."""
         exact = self.exact(pointer)
         if exact is not None and not lossless.lossless(exact.encode()):
-            self.capture(
-                record, member, "external", blob=self.desk.blob(exact.encode(), "application/json")
-            )
+            self.capture(record, member, "external", blob=self.desk.blob(exact.encode(), "application/json"))
 
     def capture(
         self,

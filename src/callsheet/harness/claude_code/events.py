@@ -340,18 +340,22 @@ def _hook_decision(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _counts(value: Any, prefix: str = "") -> list[Count]:
+def _counts(value: Any) -> list[Count]:
     """Every number of a nested object under its own name, nested names joined with dots."""
     found: list[Count] = []
-    if isinstance(value, dict):
-        for name, item in value.items():
-            kind = type(item)
-            if kind is int:
-                if -MAX_SAFE <= item <= MAX_SAFE:
-                    found.append(Count(name=prefix + name if prefix else name, value=item))
-            elif kind is float:
-                if number(item) is not None:
-                    found.append(Count(name=prefix + name, value=item))
-            elif kind is dict and len(prefix) < 200:
-                found.extend(_counts(item, f"{prefix}{name}."))
+    if type(value) is dict:
+        _count(value, "", found)
     return found
+
+
+def _count(value: dict[str, Any], prefix: str, found: list[Count]) -> None:
+    for name, item in value.items():
+        kind = type(item)
+        if kind is int:
+            if -MAX_SAFE <= item <= MAX_SAFE:
+                found.append(Count(name=prefix + name, value=item))
+        elif kind is float:
+            if number(item) is not None:
+                found.append(Count(name=prefix + name, value=item))
+        elif kind is dict and len(prefix) < 200:
+            _count(item, f"{prefix}{name}.", found)

@@ -184,7 +184,7 @@ class Pen:
     def inline(self, record: Record, member: str, value: Raw, pointer: str) -> bool:
         """Whether a value may stand in the record itself; if not, it goes to a blob and the capture says so."""
         exact = None if self.unit.exact is None else self.exact(pointer)
-        if exact is None and len(value) <= INLINE_MOST and lossless.fits(bytes(value)):
+        if exact is None and len(value) <= INLINE_MOST and lossless.fits(value):
             return True
         if exact is not None and lossless.lossless(exact.encode()) and len(exact) <= INLINE_MOST:
             return True

@@ -129,7 +129,7 @@ class RequestEvidence:
             case "attachment":
                 if self._wanted(line):
                     self._take_attachment(line)
-            case "assistant":
+            case "assistant" if self._wanted(line):
                 message_id = _member(line.message, "id", _message_id)
                 self._runs.end(message_id if isinstance(message_id, str) else None)
             case "system":

@@ -20,12 +20,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness.claude_code.requests import RequestEvidence, RequestLine
-from callsheet.harness.claude_code.shapes import ABSENT, loose_line, mark, text
+from callsheet.harness.claude_code.shapes import ABSENT, loose_line, text, value_of
 from callsheet.harness.claude_code.units import Hole, Unit, native_units
 from callsheet.records import Provider
 from callsheet.wire.blobs import digest
+from callsheet.wire.damage import BOM
 from callsheet.wire.lines import Line
-from callsheet.wire.lossless import NotJson, decode, exact_text
+from callsheet.wire.lossless import NotJson, decode, encode_clean, exact_text
 
 Lines = Callable[[], Iterator[Line]]
 """Gives the lines of the file from its start, as often as asked."""
@@ -35,13 +36,18 @@ Place = tuple[int, int]
 
 
 class SurveyLine(RequestLine, gc=False):
-    """What the survey reads of a line."""
+    """What the survey reads of every line. Each member costs on each line: rare ones are in ``RareLine``."""
 
     uuid: Any = None
-    parentUuid: Any = None
     sessionId: Any = None
     cwd: Any = None
     requestSessionId: Any = None
+
+
+class RareLine(Struct, gc=False):
+    """What the survey reads of the few lines that have it."""
+
+    parentUuid: Any = None
     sourceToolAssistantUUID: Any = None
     attributionMcpServer: Any = None
     attributionMcpTool: Any = None
@@ -52,7 +58,6 @@ class SurveyLine(RequestLine, gc=False):
     title: Any = None
     toolUseID: Any = None
     data: Raw = ABSENT
-    isApiErrorMessage: Any = None
     customTitle: Any = None
     aiTitle: Any = None
 
@@ -69,6 +74,7 @@ class SurveyBlock(Struct, gc=False):
 class SurveyMessage(Struct, gc=False):
     """What the survey reads of a message."""
 
+    id: Any = None
     content: list[SurveyBlock] = []
 
 
@@ -81,6 +87,7 @@ class McpProgress(Struct, gc=False):
 
 
 _decoder = msgspec.json.Decoder(SurveyLine)
+_rare = msgspec.json.Decoder(RareLine)
 _message = msgspec.json.Decoder(SurveyMessage)
 _progress = msgspec.json.Decoder(McpProgress)
 
@@ -98,11 +105,13 @@ _EVIDENCE = frozenset(
 """Types of lines that bear on what was sent."""
 
 
-class _Head(Struct, gc=False):
-    id: Any = None
+_RARE_KINDS = frozenset(("progress", "fork-context-ref", *_TITLES))
 
 
-_head = msgspec.json.Decoder(_Head)
+def rare_line(unit: Unit[SurveyLine]) -> RareLine:
+    """The rarer members of a line, read again."""
+    data = unit.data if unit.exact is None else encode_clean(unit.exact)
+    return _rare.decode(data.removeprefix(BOM))
 
 
 def _loose(value: dict[str, Any]) -> SurveyLine:
@@ -178,6 +187,8 @@ class Survey:
         self._summary_leaf: Any = None
         self._titles: dict[str, tuple[str, Place]] = {}
         self._first_pass(lines())
+        if self.evidence.incomplete:
+            self._gather_evidence(lines())
         if self._twice or self._met_again:
             self._second_look(lines())
         if self._foreign_until:
@@ -248,18 +259,9 @@ class Survey:
             if self.cwd is None:
                 self.cwd = text(native.cwd)
             if kind == "assistant":
-                self._note_reply(unit)
-                if b'"tool_use"' in unit.data:
-                    self._note_calls(unit)
-                if native.attributionMcpServer is not None:
-                    self._note_mcp(native)
-            elif kind == "progress":
-                if b'"mcp_progress"' in unit.data:
-                    self._note_progress(native)
-            elif kind in _TITLES:
-                self._note_title(unit)
-            elif kind == "fork-context-ref":
-                self.forked_from = text(native.parentSessionId)
+                self._note_answer(unit)
+            elif kind in _RARE_KINDS:
+                self._note_rare(unit)
             if kind in _EVIDENCE:
                 take(unit.line.number, unit.line.offset + unit.start, len(unit.data), native)
         self.version = text(version)
@@ -268,9 +270,46 @@ class Survey:
         if summary is not None and hash(self._summary_leaf) not in uuids:
             del self._titles["summary"]  # it sums up another session
 
-    def _note_calls(self, unit: Unit[SurveyLine]) -> None:
-        for block in self._blocks(unit):
-            if block.type != "tool_use" or not isinstance(block.id, str):
+    def _gather_evidence(self, lines: Iterator[Line]) -> None:
+        """A session begun by an older version was gone on with by one that records requests: all lines count."""
+        self.evidence = RequestEvidence(eager=True)
+        for unit in native_units(lines, _decoder, _loose):
+            if isinstance(unit, Unit) and unit.native is not None and unit.native.type in _EVIDENCE:
+                place = unit.line.offset + unit.start
+                self.evidence.take(unit.line.number, place, len(unit.data), unit.native)
+        self.evidence.close()
+
+    def _note_answer(self, unit: Unit[SurveyLine]) -> None:
+        """An assistant line: its calls, whether the model itself replied, and MCP names beside it."""
+        message = self._message(unit)
+        data = unit.data
+        if b'"<synthetic>"' not in data and b'"isApiErrorMessage"' not in data:
+            self._reply_line = unit.line.number
+            message_id = text(message.id)
+            if message_id is None or message_id != self._reply_message:
+                self._reply_message = message_id
+                self._reply_offset = unit.line.offset + unit.start
+        self._note_calls(unit, message.content)
+        if b'"attributionMcpServer"' in data:
+            rare = rare_line(unit)
+            server, tool = rare.attributionMcpServer, rare.attributionMcpTool
+            if isinstance(server, str) and isinstance(tool, str):
+                self.mcp.setdefault(composite_name(server, tool), set()).add((server, tool))
+
+    def _note_rare(self, unit: Unit[SurveyLine]) -> None:
+        assert unit.native is not None
+        kind = unit.native.type
+        if kind == "progress":
+            if b'"mcp_progress"' in unit.data:
+                self._note_progress(rare_line(unit))
+        elif kind == "fork-context-ref":
+            self.forked_from = text(rare_line(unit).parentSessionId)
+        else:
+            self._note_title(kind, unit)
+
+    def _note_calls(self, unit: Unit[SurveyLine], blocks: list[SurveyBlock]) -> None:
+        for block in blocks:
+            if block.type != "tool_use" or type(block.id) is not str:
                 continue
             key = hash(block.id)
             if key in self._calls:
@@ -290,54 +329,38 @@ class Survey:
         return number
 
     @staticmethod
-    def _blocks(unit: Unit[SurveyLine]) -> list[SurveyBlock]:
+    def _message(unit: Unit[SurveyLine]) -> SurveyMessage:
         assert unit.native is not None
         try:
-            return _message.decode(unit.native.message).content
+            return _message.decode(unit.native.message)
         except msgspec.DecodeError:
-            content = loose_line({"message": decode(bytes(unit.native.message))}).message
-            blocks = content.content if content is not None and isinstance(content.content, list) else []
-            return [
-                SurveyBlock(type=one.type, id=one.id, name=one.name, tool_use_id=one.tool_use_id)
-                for one in blocks
-            ]
+            message = loose_line({"message": value_of(unit.native.message)}).message
+        if message is None or not isinstance(message.content, list):
+            return SurveyMessage()
+        blocks = [
+            SurveyBlock(type=one.type, id=one.id, name=one.name, tool_use_id=one.tool_use_id)
+            for one in message.content
+        ]
+        return SurveyMessage(id=message.id, content=blocks)
 
-    def _note_mcp(self, native: SurveyLine) -> None:
-        server, tool = native.attributionMcpServer, native.attributionMcpTool
-        if isinstance(server, str) and isinstance(tool, str):
-            self.mcp.setdefault(composite_name(server, tool), set()).add((server, tool))
-
-    def _note_reply(self, unit: Unit[SurveyLine]) -> None:
-        """The last message of the model itself, and where its first record stands."""
-        native = unit.native
-        assert native is not None
-        if native.isApiErrorMessage is True or b'"<synthetic>"' in unit.data:
-            return
-        message = text(_head.decode(native.message).id) if mark(native.message) == b"{" else None
-        self._reply_line = unit.line.number
-        if message is None or message != self._reply_message:
-            self._reply_message = message
-            self._reply_offset = unit.line.offset + unit.start
-
-    def _note_progress(self, native: SurveyLine) -> None:
-        call_id = text(native.toolUseID)
+    def _note_progress(self, line: RareLine) -> None:
+        call_id = text(line.toolUseID)
         try:
-            data = _progress.decode(native.data)
+            data = _progress.decode(line.data)
         except msgspec.DecodeError:
             return
         if call_id and data.type == "mcp_progress" and text(data.serverName) and text(data.toolName):
             pair = (data.serverName, data.toolName)
             self.mcp_calls[call_id] = pair if self.mcp_calls.setdefault(call_id, pair) == pair else None
 
-    def _note_title(self, unit: Unit[SurveyLine]) -> None:
-        native = unit.native
-        assert native is not None
-        kind, member = _TITLES[native.type]
-        value = getattr(native, member) or (native.title if kind == "ai" else None)
+    def _note_title(self, native_type: str, unit: Unit[SurveyLine]) -> None:
+        line = rare_line(unit)
+        kind, member = _TITLES[native_type]
+        value = getattr(line, member) or (line.title if kind == "ai" else None)
         if isinstance(value, str) and value:
             self._titles[kind] = (value, (unit.line.number, unit.start))
             if kind == "summary":
-                self._summary_leaf = native.leafUuid
+                self._summary_leaf = line.leafUuid
 
     # -- second look: repeats and duplicates --------------------------------------------------------------------
 
@@ -373,13 +396,13 @@ class Survey:
                 self._repeat(place, _copy(unit), first)
                 continue
             if native.type == "assistant" and b'"tool_use"' in unit.data:
-                for number, block in enumerate(self._blocks(unit)):
+                for number, block in enumerate(self._message(unit).content):
                     if block.type == "tool_use" and block.id in self._twice:
                         calls.setdefault(block.id, []).append(Duplicate(place, number, text(uuid)))
-            elif native.type == "user" and isinstance(native.sourceToolAssistantUUID, str):
-                for block in self._blocks(unit):
+            elif native.type == "user" and text(source := rare_line(unit).sourceToolAssistantUUID):
+                for block in self._message(unit).content:
                     if block.type == "tool_result" and block.tool_use_id in self._twice:
-                        links.setdefault(block.tool_use_id, set()).add(native.sourceToolAssistantUUID)
+                        links.setdefault(block.tool_use_id, set()).add(source)
         if relogged:
             for place, copy, old in held:
                 self._repeat(place, copy, old)
@@ -416,10 +439,11 @@ class Survey:
             if uuid is None:
                 continue
             places[uuid] = (unit.line.number, unit.start)
-            if text(native.parentUuid):
-                parents[uuid] = native.parentUuid
-            if text(native.sourceToolAssistantUUID):
-                linked[uuid] = native.sourceToolAssistantUUID
+            rare = rare_line(unit)
+            if text(rare.parentUuid):
+                parents[uuid] = rare.parentUuid
+            if text(rare.sourceToolAssistantUUID):
+                linked[uuid] = rare.sourceToolAssistantUUID
             session = text(native.requestSessionId)
             if session and session != native.sessionId:
                 origin[uuid] = session
@@ -467,7 +491,7 @@ def _log_mark(unit: Unit[SurveyLine]) -> bytes | None:
         content = msgspec.json.encode(message.get("content"), order="sorted")
     except (msgspec.DecodeError, NotJson):
         return None
-    head = [native.type, native.timestamp, message.get("id"), native.apiBlockIndex]
+    head = [native.type, native.timestamp, message.get("id"), rare_line(unit).apiBlockIndex]
     if not all(item is None or isinstance(item, str | int) for item in head):
         return None
     return bytes.fromhex(digest(msgspec.json.encode(head) + content))[:16]
