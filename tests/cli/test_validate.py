@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import pytest
-from click.testing import CliRunner, Result
 
-from callsheet.faces.cli.validate import validate
+from callsheet.faces.cli import main
 
 CALL = {"type": "tool_call", "callId": "a", "callIdSource": "native", "name": "Bash"}
 
@@ -31,18 +31,35 @@ def bundle(folder: Path, **streams: bytes) -> Path:
     return folder
 
 
-def run(*args: str | Path, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(validate, [str(arg) for arg in args], input=stdin)
+class Result(NamedTuple):
+    exit_code: int
+    stdout: str
+    stderr: str
 
 
-def test_a_clean_stream_exits_zero(tmp_path: Path) -> None:
+class Run(Protocol):
+    def __call__(self, *args: str | Path) -> Result: ...
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    def call(*args: str | Path) -> Result:
+        with pytest.raises(SystemExit) as left:
+            main(["validate", *(str(arg) for arg in args)])
+        assert isinstance(left.value.code, int)
+        return Result(left.value.code, *capfd.readouterr())
+
+    return call
+
+
+def test_a_clean_stream_exits_zero(run: Run, tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_bytes(stream(CALL))
     result = run(tmp_path / "s.jsonl")
     assert (result.exit_code, result.stdout) == (0, "No findings: 1 stream, 1 record.\n")
     assert run(tmp_path / "s.jsonl", "--json").stdout == ""
 
 
-def test_findings_exit_one_and_name_file_line_rule_and_record(tmp_path: Path) -> None:
+def test_findings_exit_one_and_name_file_line_rule_and_record(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(stream(CALL, {**CALL, "status": "completed"}))
     result = run(path)
@@ -51,7 +68,7 @@ def test_findings_exit_one_and_name_file_line_rule_and_record(tmp_path: Path) ->
     assert "1 finding in 1 stream, 2 records" in result.stdout
 
 
-def test_json_is_one_finding_a_line(tmp_path: Path) -> None:
+def test_json_is_one_finding_a_line(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(stream({**CALL, "status": "completed", "error": {}}) + b"{broken\n")
     result = run("--json", path)
@@ -64,13 +81,14 @@ def test_json_is_one_finding_a_line(tmp_path: Path) -> None:
     assert all(set(one) == {"rule", "record", "line", "path", "message", "file"} for one in found)
 
 
-def test_standard_input() -> None:
-    assert run("-", stdin=stream(CALL)).exit_code == 0
-    assert run("-", stdin=stream({**CALL, "exec": 1})).exit_code == 1
+@pytest.mark.parametrize(("record", "code"), [(CALL, 0), ({**CALL, "exec": 1}, 1)])
+def test_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch, record: dict[str, Any], code: int) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stream(record))))
+    assert run("-").exit_code == code
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_a_bundle_is_checked_with_all_its_streams(tmp_path: Path, zipped: bool) -> None:
+def test_a_bundle_is_checked_with_all_its_streams(run: Run, tmp_path: Path, zipped: bool) -> None:
     result = {"type": "tool_result", "callId": "a", "linkage": "exact", "status": "completed", "content": []}
     path = bundle(
         tmp_path / "b",
@@ -88,13 +106,13 @@ def test_a_bundle_is_checked_with_all_its_streams(tmp_path: Path, zipped: bool) 
     assert run(path / "streams" / "main.jsonl" if not zipped else path).exit_code == 1
 
 
-def test_a_folder_of_bundles_is_all_of_them(tmp_path: Path) -> None:
+def test_a_folder_of_bundles_is_all_of_them(run: Run, tmp_path: Path) -> None:
     bundle(tmp_path / "out" / "one", a=stream(CALL))
     bundle(tmp_path / "out" / "two", a=stream(CALL), b=stream(CALL))
     assert "No findings: 3 streams, 3 records" in run(tmp_path / "out").stdout
 
 
-def test_what_cannot_be_read_exits_two_with_one_line(tmp_path: Path) -> None:
+def test_what_cannot_be_read_exits_two_with_one_line(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("readme", "no bundle")
@@ -108,7 +126,7 @@ def test_what_cannot_be_read_exits_two_with_one_line(tmp_path: Path) -> None:
         assert result.stderr.count("\n") == 1
 
 
-def test_one_unreadable_path_does_not_cost_the_others(tmp_path: Path) -> None:
+def test_one_unreadable_path_does_not_cost_the_others(run: Run, tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_bytes(stream(CALL))
     result = run(tmp_path / "missing", tmp_path / "s.jsonl")
     assert result.exit_code == 1
@@ -116,7 +134,7 @@ def test_one_unreadable_path_does_not_cost_the_others(tmp_path: Path) -> None:
     assert "missing" in result.stderr
 
 
-def test_a_missing_stream_of_a_bundle_is_a_finding(tmp_path: Path) -> None:
+def test_a_missing_stream_of_a_bundle_is_a_finding(run: Run, tmp_path: Path) -> None:
     path = bundle(tmp_path / "b", a=stream(CALL))
     (path / "streams" / "a.jsonl").unlink()
     result = run(path)
@@ -124,11 +142,11 @@ def test_a_missing_stream_of_a_bundle_is_a_finding(tmp_path: Path) -> None:
     assert ":manifest.json: P-REF /streams/0/file" in result.stdout
 
 
-def test_no_usage_is_a_usage_error() -> None:
+def test_no_usage_is_a_usage_error(run: Run) -> None:
     assert run().exit_code == 2
 
 
-def test_hostile_ids_do_not_reach_the_terminal(tmp_path: Path) -> None:
+def test_hostile_ids_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(
         stream({**CALL, "id": "\x1b]0;title\x07\x9b", "status": 1, "kind": "\u202e", "supersedes": "\x1b"})

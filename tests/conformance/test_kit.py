@@ -7,13 +7,12 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
-from callsheet.faces.cli.conformance import conformance
+from callsheet.faces.cli import main
 from callsheet.records.stream import stream_lines
 from callsheet.rules import ALL, PROFILE, RULES, check_stream
 from callsheet.testing import check_reader
@@ -155,12 +154,23 @@ def test_a_producer_case_cites_its_lines_and_differs_where_it_says(case: Case) -
 OURS = [sys.executable, "-m", "callsheet.testing.conformance_server"]
 
 
-def run(*args: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(conformance, ["run", *args])
-    return result.exit_code, result.stdout, result.stderr
+class Run(Protocol):
+    def __call__(self, *args: str) -> tuple[int, str, str]: ...
 
 
-def test_the_runner_finds_nothing_wrong_with_ours() -> None:
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    def call(*args: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(["conformance", "run", *args])
+        assert isinstance(left.value.code, int)
+        out, err = capfd.readouterr()
+        return left.value.code, out, err
+
+    return call
+
+
+def test_the_runner_finds_nothing_wrong_with_ours(run: Run) -> None:
     code, out, _ = run("--", *OURS)
     assert (code, out) == (0, f"{len(QUESTIONS)} passed, 0 failed, {2 * len(PRODUCER)} skipped\n")
 
@@ -178,7 +188,7 @@ def implementation(tmp_path: Path, body: str) -> list[str]:
     return [sys.executable, str(path)]
 
 
-def test_the_runner_names_what_another_misses(tmp_path: Path) -> None:
+def test_the_runner_names_what_another_misses(run: Run, tmp_path: Path) -> None:
     theirs = implementation(tmp_path, "reply['findings'] = []")
     code, out, _ = run("--only", "ASR-250", "--", *theirs)
     assert code == 1
@@ -197,7 +207,7 @@ def test_the_runner_names_what_another_misses(tmp_path: Path) -> None:
     ],
 )
 def test_an_implementation_that_goes_wrong_fails_and_does_not_hang(
-    tmp_path: Path, body: str, why: str
+    run: Run, tmp_path: Path, body: str, why: str
 ) -> None:
     code, out, _ = run(
         "--only",
@@ -211,7 +221,7 @@ def test_an_implementation_that_goes_wrong_fails_and_does_not_hang(
     assert why in out
 
 
-def test_a_skip_is_no_failure(tmp_path: Path) -> None:
+def test_a_skip_is_no_failure(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("--only", "ASR-250", "--", *implementation(tmp_path, "reply['skip'] = 'later'"))
     assert (code, out) == (0, "0 passed, 0 failed, 20 skipped\n")
 
@@ -225,14 +235,14 @@ def test_a_skip_is_no_failure(tmp_path: Path) -> None:
         ["--only", "ASR-999", "--", *OURS],
     ],
 )
-def test_what_cannot_be_run_exits_two_with_one_line(args: list[str]) -> None:
+def test_what_cannot_be_run_exits_two_with_one_line(run: Run, args: list[str]) -> None:
     code, out, err = run(*args)
     assert (code, out) == (2, "")
     assert err.startswith("callsheet: ")
     assert err.count("\n") == 1
 
 
-def test_json_outcomes(tmp_path: Path) -> None:
+def test_json_outcomes(run: Run) -> None:
     code, out, _ = run("--json", "--only", "P-ID", "--", *OURS)
     assert code == 0
     assert {json.loads(line)["state"] for line in out.splitlines()} == {"passed"}

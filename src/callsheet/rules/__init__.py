@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from callsheet.rules.bundle import check_bundle
 from callsheet.rules.finding import Checked, Finding, Problem
-from callsheet.rules.stream import StreamCheck, check_stream
+from callsheet.rules.stream import StreamCheck, check_stream, told
 from callsheet.rules.table import ALL, PROFILE, RULES, Rule
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "StreamCheck",
     "check_bundle",
     "check_stream",
+    "told",
 ]

@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from callsheet.errors import SourceError
 from callsheet.records.bundle import Bundle
@@ -21,7 +21,7 @@ from callsheet.records.stream import stream_lines
 from callsheet.rules.across import Place, Stream, agent_as_terminal, unresolved_terminal
 from callsheet.rules.envelope import PART_LISTS
 from callsheet.rules.finding import Checked, Finding, Json, Problem, shown, step
-from callsheet.rules.stream import StreamCheck
+from callsheet.rules.stream import Progress, StreamCheck, told
 from callsheet.wire.blobs import blob_path
 
 _USUAL = re.compile(rb'"blob":"(sha256:[0-9a-f]{64})","size":([0-9]{1,18})[,}]')
@@ -93,12 +93,25 @@ def _blob_refs(record: Json) -> Iterator[tuple[str, Json]]:
             yield f"{path}/blob", reference
 
 
-def check_bundle(bundle: Bundle, checked: Checked | None = None) -> Iterator[Finding]:
+def _untold(_name: str, _done: int, _total: int) -> None:
+    return None
+
+
+def _size(file: BinaryIO) -> int:
+    size = file.seek(0, 2)
+    file.seek(0)
+    return size
+
+
+def check_bundle(
+    bundle: Bundle, checked: Checked | None = None, progress: Progress = _untold
+) -> Iterator[Finding]:
     """Checks a bundle.
 
     Args:
         bundle: The opened bundle.
         checked: Counts what was checked, if given.
+        progress: Told how far each stream is.
 
     Yields:
         Findings of each stream in the manifest's order, then those that need all streams. A finding about the
@@ -116,7 +129,7 @@ def check_bundle(bundle: Bundle, checked: Checked | None = None) -> Iterator[Fin
         lines = 0
         try:
             with bundle.open(entry.file) as file:
-                for line in stream_lines(file):
+                for line in told(stream_lines(file), entry.file, _size(file), progress):
                     lines += 1
                     yield from check.line(line)
         except _UNREADABLE as error:

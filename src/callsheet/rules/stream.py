@@ -9,7 +9,7 @@ Must never know: files, bundles.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from callsheet.records import TYPES
@@ -122,6 +122,18 @@ class StreamCheck:
         known = known.union(secret_questions(record))
         if known and isinstance(name, str):
             self.memory.secrets[name] = known
+
+
+Progress = Callable[[str, int, int], None]
+"""Called now and then with what is being read, bytes read so far, and bytes to read (0: unknown)."""
+
+
+def told(lines: Iterable[Line], name: str, total: int, progress: Progress) -> Iterator[Line]:
+    """The same lines, telling how far they are."""
+    for count, line in enumerate(lines):
+        if not count % 1024:
+            progress(name, line.offset, total)
+        yield line
 
 
 def check_stream(lines: Iterable[Line], checked: Checked | None = None) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NamedTuple
 
 import click
 
@@ -24,13 +25,27 @@ DEBUG = "CALLSHEET_DEBUG"
 """Environment variable that lets unexpected errors through with their traceback."""
 
 
-COMMANDS: dict[str, str] = {
-    "show": "callsheet.faces.cli.show:show",
-    "import": "callsheet.faces.cli.importing:import_command",
-    "validate": "callsheet.faces.cli.validate:validate",
-    "harnesses": "callsheet.faces.cli.harnesses:harnesses",
+class Command(NamedTuple):
+    """Where a command lives, and its line in the help: the first of its own help text."""
+
+    place: str
+    summary: str
+
+
+COMMANDS: dict[str, Command] = {
+    "show": Command("callsheet.faces.cli.show:show", "Print the sheet of a session."),
+    "import": Command(
+        "callsheet.faces.cli.importing:import_command", "Read stored sessions and write a bundle per session."
+    ),
+    "validate": Command(
+        "callsheet.faces.cli.validate:validate", "Check streams and bundles against the rules."
+    ),
+    "harnesses": Command(
+        "callsheet.faces.cli.harnesses:harnesses",
+        "Say which agents are supported, and what of them is here.",
+    ),
 }
-"""Every command and where it lives, in the order of the help."""
+"""Every command, in the order of the help. A command is imported when it is called."""
 
 
 class _Gone(Exception):
@@ -38,7 +53,7 @@ class _Gone(Exception):
 
 
 class _Group(click.Group):
-    """A group that loads a command when it is called or listed."""
+    """A group that loads a command when it is called, not when it is listed."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -52,9 +67,13 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
+        module, _, name = COMMANDS[cmd_name].place.partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

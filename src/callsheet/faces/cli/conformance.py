@@ -15,13 +15,10 @@ from pathlib import Path
 
 import click
 
-from callsheet.errors import UsageError
-from callsheet.faces.cli.validate import printable
-
 
 @click.group()
 def conformance() -> None:
-    """Hold an implementation against the conformance cases."""
+    """Hold any implementation against the conformance cases."""
 
 
 @conformance.command()
@@ -30,39 +27,44 @@ def conformance() -> None:
 )
 @click.option("--only", metavar="RULE", multiple=True, help="Only the cases of this rule (ASR-263, P-SEQ).")
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for each answer.")
-@click.option("--json", "as_json", is_flag=True, help="One outcome a line, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="An outcome a line, as JSON.")
 @click.argument("command", nargs=-1, required=True)
 def run(
     kit: Path | None, only: tuple[str, ...], timeout: float, as_json: bool, command: tuple[str, ...]
-) -> None:
+) -> int:
     """Start COMMAND and put every case to it, over its standard input and output.
 
-    Exit code 0: nothing failed; 1: something did; 2: no kit, or COMMAND cannot be started.
-    """
+    The protocol is described in the kit's README. Exit code 0: nothing failed; 1: something did; 2: no kit,
+    or COMMAND cannot be started.
+
+    \b
+    Example:
+      callsheet conformance run -- callsheet conformance serve
+    """  # noqa: D301
+    from callsheet.errors import UsageError
+    from callsheet.faces.cli.terminal import Printer
     from callsheet.testing.conformance import find_kit, load_kit, run_kit
 
+    printer = Printer(sys.stdout)
     states: Counter[str] = Counter()
-    try:
-        files = [file for file in load_kit(find_kit(kit)) if not only or file.rule in only]
-        if not files:
-            raise UsageError(f"the kit has no rule {', '.join(only)}")
-        for outcome in run_kit(command, files, timeout):
-            states[outcome.state] += 1
-            if as_json:
-                click.echo(json.dumps(outcome._asdict()))
-            elif outcome.state == "failed":
-                click.echo(printable(f"{outcome.name}: {outcome.task}: {outcome.why}"))
-    except UsageError as error:
-        click.echo(printable(f"callsheet: {error}"), err=True)
-        sys.exit(2)
+    files = [file for file in load_kit(find_kit(kit)) if not only or file.rule in only]
+    if not files:
+        raise UsageError(f"the kit has no rule {', '.join(only)}")
+    for outcome in run_kit(command, files, timeout):
+        states[outcome.state] += 1
+        if as_json:
+            printer.words(json.dumps(outcome._asdict()))
+        elif outcome.state == "failed":
+            printer.words(f"{outcome.name}: {outcome.task}: {outcome.why}")
     if not as_json:
-        click.echo(f"{states['passed']} passed, {states['failed']} failed, {states['skipped']} skipped")
-    sys.exit(1 if states["failed"] else 0)
+        printer.words(f"{states['passed']} passed, {states['failed']} failed, {states['skipped']} skipped")
+    return 1 if states["failed"] else 0
 
 
 @conformance.command()
-def serve() -> None:
+def serve() -> int:
     """Be callsheet's own side of the protocol: requests on standard input, answers on standard output."""
     from callsheet.testing.conformance_server import serve as answer
 
     answer(sys.stdin.buffer, sys.stdout.buffer)
+    return 0
