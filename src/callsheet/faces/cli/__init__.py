@@ -40,6 +40,10 @@ COMMANDS: dict[str, Command] = {
     "validate": Command(
         "callsheet.faces.cli.validate:validate", "Check streams and bundles against the rules."
     ),
+    "conformance": Command(
+        "callsheet.faces.cli.conformance:conformance",
+        "Hold any implementation against the conformance cases.",
+    ),
     "harnesses": Command(
         "callsheet.faces.cli.harnesses:harnesses",
         "Say which agents are supported, and what of them is here.",
