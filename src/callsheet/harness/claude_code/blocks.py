@@ -30,7 +30,7 @@ def part(block: Any, desk: Desk) -> Part:
         kind = block.get("type")
         if kind == "text" and isinstance(block.get("text"), str):
             return Part(type="text", text=block["text"])
-        if kind in _MEDIA:
+        if isinstance(kind, str) and kind in _MEDIA:
             made = _media(_MEDIA[kind], block, desk)
             if made is not None:
                 return made

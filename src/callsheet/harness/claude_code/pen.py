@@ -20,7 +20,7 @@ from callsheet.harness._port import INLINE_MOST, Desk, Stream
 from callsheet.harness.claude_code.survey import Copy
 from callsheet.harness.claude_code.units import Unit
 from callsheet.records import BlobRef, Capture, Inherited, Native, PathRef, Record, Ref, SourceEntry
-from callsheet.registry.when import follow
+from callsheet.registry.when import MISSING, follow
 from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
@@ -40,7 +40,10 @@ def utc(value: Any) -> str | None:
         return None
     if moment.tzinfo is None:
         return None
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    try:
+        return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        return None  # before the year 1 or after 9999
 
 
 def number(value: Any) -> int | float | None:
@@ -177,9 +180,8 @@ class Pen:
 
     def exact(self, pointer: str) -> str | None:
         """The exact JSON text at a pointer of a unit with unpaired surrogates; None for every other unit."""
-        if self.unit.exact is None:
-            return None
-        return lossless.exact_text(follow(self.unit.exact, pointer))
+        found = MISSING if self.unit.exact is None else follow(self.unit.exact, pointer)
+        return None if found is MISSING else lossless.exact_text(found)
 
     def inline(self, record: Record, member: str, value: Raw, pointer: str) -> bool:
         """Whether a value may stand in the record itself; if not, it goes to a blob and the capture says so."""

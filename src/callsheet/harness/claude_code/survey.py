@@ -260,14 +260,14 @@ class Survey:
                 self.cwd = text(native.cwd)
             if kind == "assistant":
                 self._note_answer(unit)
-            elif kind in _RARE_KINDS:
+            elif type(kind) is str and kind in _RARE_KINDS:
                 self._note_rare(unit)
-            if kind in _EVIDENCE:
+            if type(kind) is str and kind in _EVIDENCE:
                 take(unit.line.number, unit.line.offset + unit.start, len(unit.data), native)
         self.version = text(version)
         self.evidence.close()
         summary = self._titles.get("summary")
-        if summary is not None and hash(self._summary_leaf) not in uuids:
+        if summary is not None and hash(text(self._summary_leaf)) not in uuids:
             del self._titles["summary"]  # it sums up another session
 
     def _gather_evidence(self, lines: Iterator[Line]) -> None:
@@ -397,11 +397,11 @@ class Survey:
                 continue
             if native.type == "assistant" and b'"tool_use"' in unit.data:
                 for number, block in enumerate(self._message(unit).content):
-                    if block.type == "tool_use" and block.id in self._twice:
+                    if block.type == "tool_use" and text(block.id) in self._twice:
                         calls.setdefault(block.id, []).append(Duplicate(place, number, text(uuid)))
             elif native.type == "user" and text(source := rare_line(unit).sourceToolAssistantUUID):
                 for block in self._message(unit).content:
-                    if block.type == "tool_result" and block.tool_use_id in self._twice:
+                    if block.type == "tool_result" and text(block.tool_use_id) in self._twice:
                         links.setdefault(block.tool_use_id, set()).add(source)
         if relogged:
             for place, copy, old in held:
