@@ -27,6 +27,12 @@ def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def canonical_digest(value: Any) -> str:
+    """The digest under which a request names a message."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 class Maker:
     """Writes lines and keeps count."""
 
@@ -118,20 +124,6 @@ class Maker:
         self.write(line)
         return uuid
 
-    def ask(self) -> None:
-        """An ``api-request`` with the last result in it (2.1.300 and later)."""
-        base, self.request = self.request, self.uuid()
-        line: dict[str, Any] = {
-            "type": "api-request",
-            "sessionId": SESSION,
-            "id": self.request,
-            "timestamp": self.time(),
-        }
-        line |= {"version": self.version, "querySource": "sdk", "keep": self.sent, "tail": [], "base": base}
-        if base is None:
-            del line["base"]
-        self.pending = line
-
     def result(self, call_id: str, call: str, content: str, use: Any, error: bool = False) -> None:
         block: dict[str, Any] = {"tool_use_id": call_id, "type": "tool_result", "content": content}
         if error or (isinstance(use, dict) and "stdout" in use):
@@ -145,14 +137,20 @@ class Maker:
             self.write_request(block)
 
     def write_request(self, block: dict[str, Any]) -> None:
-        message = {"content": [block], "role": "user"}
-        digest = hashlib.sha256(
-            json.dumps(message, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
-        )
-        self.ask()
-        self.pending["tail"] = [digest.hexdigest()]
+        """The reminder, the sent copy and the request that carries the last result (2.1.300 and later)."""
+        reminder = f"<system-reminder>\n<total_tokens>{15_000_000 - self.number} tokens left</total_tokens>\n</system-reminder>"
+        attachment = {"type": "total_tokens_reminder", "text": reminder[18:-19]}
+        line = self.envelope(self.uuid()) | {"attachment": attachment, "type": "attachment"}
+        self.write(line | {"rendered": [{"content": reminder}], "renderedRole": "system"})
+        sent = {"content": [block | {"content": f"{block['content']}\n\n{reminder}"}], "role": "user"}
+        digest = canonical_digest(sent)
+        self.write({"type": "api-request-blob", "sessionId": SESSION, "hash": digest, "message": sent})
+        base, self.request = self.request, self.uuid()
+        request: dict[str, Any] = {"type": "api-request", "sessionId": SESSION, "id": self.request}
+        request |= {"timestamp": self.time(), "version": self.version, "querySource": "sdk", "keep": self.sent}
+        request |= {"base": base} if base else {}
+        self.write(request | {"tail": [canonical_digest({"of": self.request}), digest]})
         self.sent += 2
-        self.write(self.pending)
 
     def call(self) -> None:
         """One tool call with its result, and now and then words around it."""
