@@ -274,7 +274,7 @@ class Survey:
         """A session begun by an older version was gone on with by one that records requests: all lines count."""
         self.evidence = RequestEvidence(eager=True)
         for unit in native_units(lines, _decoder, _loose):
-            if isinstance(unit, Unit) and unit.native is not None and unit.native.type in _EVIDENCE:
+            if isinstance(unit, Unit) and unit.native is not None and text(unit.native.type) in _EVIDENCE:
                 place = unit.line.offset + unit.start
                 self.evidence.take(unit.line.number, place, len(unit.data), unit.native)
         self.evidence.close()
