@@ -131,6 +131,10 @@ class Twins:
             made = self._made[kind] = self._make(kind)
         return made
 
+    def made(self) -> tuple[type[Struct], ...]:
+        """Every type that has a twin by now."""
+        return tuple(self._made)
+
     def _make(self, kind: type[Struct]) -> type[Struct]:
         fields: list[tuple[str, Any, Any]] = []
         wire: dict[str, str] = {}

@@ -44,6 +44,10 @@ COMMANDS: dict[str, Command] = {
         "callsheet.faces.cli.conformance:conformance",
         "Hold any implementation against the conformance cases.",
     ),
+    "schema": Command(
+        "callsheet.faces.cli.schema:schema",
+        "Print the JSON Schema of a record type; without TYPE, that of any line of a stream.",
+    ),
     "harnesses": Command(
         "callsheet.faces.cli.harnesses:harnesses",
         "Say which agents are supported, and what of them is here.",
