@@ -18,7 +18,9 @@ from callsheet.harness._port import Desk
 from callsheet.harness.claude_code.pen import raw_json
 from callsheet.harness.claude_code.shapes import verbatim
 from callsheet.records import Part
+from callsheet.wire import lossless
 
+_JSON = "application/json"
 _MEDIA = {"image": "image", "document": "file", "audio": "audio"}
 
 
@@ -37,7 +39,10 @@ def part(block: Any, desk: Desk) -> Part:
         if kind == "resource_link" and isinstance(block.get("uri"), str):
             name = block.get("name")
             return Part(type="resource_link", uri=block["uri"], name=name if isinstance(name, str) else None)
-    return Part(type="json", value=raw_json(block))
+    value = raw_json(block)
+    if lossless.fits(value):
+        return Part(type="json", value=value)
+    return Part(type="file", mime_type=_JSON, blob=desk.blob(bytes(value), _JSON))
 
 
 def _media(kind: str, block: dict[str, Any], desk: Desk) -> Part | None:
