@@ -254,9 +254,14 @@ def test_head_and_foot() -> None:
         " ".join(head[3:-1])
         == "3 calls · 1 completed · 1 declined · 1 unconfirmed 1 unpaired result · 2 gaps"
     )
-    foot = [plain(line) for line in paint_foot(counts, {"thoughts raw": 1}, Look(width=60))]
+    foot = [plain(line) for line in paint_foot(counts, Tally(), {"thoughts raw": 1}, Look(width=60))]
     assert foot[1:] == ["not drawn: 1 thoughts raw, 7 native lines that nothing maps"]
-    assert paint_foot(Tally(), {}, Look()) == []
+    assert paint_foot(Tally(), Tally(), {}, Look()) == []
+    agents = Tally(records=4, calls=2, completed=2, unmapped=1)
+    assert [plain(line) for line in paint_foot(counts, agents, {}, Look(width=60))][1:] == [
+        "2 calls in agents' streams · 2 completed",
+        "not drawn: 8 native lines that nothing maps",
+    ]
     assert plain(paint_head(None, Tally(), Look())[0]) == "a stream without a session record"
 
 

@@ -109,6 +109,13 @@ def test_piles_of_marks_are_cut() -> None:
     assert len(settled("e" + "\u0301" * 500)) <= 8
 
 
+@given(HOSTILE | st.text(st.characters(min_codepoint=0x1100, max_codepoint=0x11FF)))
+def test_settled_text_stays_as_wide_as_it_is(text: str) -> None:
+    seen = settled(visible(text))
+    assert width(seen) == width(visible(text)) == sum(cells for _, cells in clusters(seen))
+    assert settled(seen) == seen
+
+
 @given(HOSTILE, st.integers(1, 30))
 def test_cut_and_wrap_keep_within_the_cells(text: str, most: int) -> None:
     seen = visible(text)

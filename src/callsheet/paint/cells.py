@@ -1,19 +1,23 @@
 """Widths in terminal cells: measuring, cutting and wrapping by what a person sees as one character.
 
 Owns the only use of the width table. Text given here has passed ``safe.visible``; a combining mark that
-stands alone gets a base of its own, and a pile of marks is cut, so that no text draws over its neighbours.
+stands alone gets a base of its own, a pile of marks is cut, and what has no width of its own is named, so
+that no text draws over its neighbours.
 
 Must never know: rows, colours.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 
 from wcwidth import iter_graphemes, wcswidth
 
 MOST_MARKS = 8
-"""Code points that one character may have, unless it is an emoji joined of several."""
+"""Code points that one character may have."""
+MOST_JOINED = 24
+"""Code points that an emoji joined of several may have."""
 _BASE = "\u25cc"
 
 
@@ -24,12 +28,16 @@ def clusters(text: str) -> Iterator[tuple[str, int]]:
             yield char, 1
         return
     for cluster in iter_graphemes(text):
-        if len(cluster) > MOST_MARKS and "\u200d" not in cluster:
-            cluster = cluster[:MOST_MARKS]
+        if len(cluster) > MOST_MARKS:
+            cluster = cluster[: MOST_JOINED if "\u200d" in cluster else MOST_MARKS]
         cells = wcswidth(cluster)
-        if cells <= 0:
-            cluster, cells = _BASE + cluster, 1
-        yield cluster, cells
+        if cells > 0:
+            yield cluster, cells
+        elif unicodedata.category(cluster[0])[0] == "M":
+            yield _BASE + cluster, 1
+        else:  # a piece of a character, such as a Korean vowel without its consonant
+            named = "".join(f"<U+{ord(char):04X}>" for char in cluster)
+            yield named, len(named)
 
 
 def width(text: str) -> int:

@@ -96,15 +96,27 @@ def _counts(tally: Tally) -> list[Span]:
     return spans
 
 
-def paint_foot(tally: Tally, hidden: Mapping[str, int], look: Look) -> list[Line]:
-    """What was not drawn; no lines when everything was."""
+def paint_foot(tally: Tally, agents: Tally, hidden: Mapping[str, int], look: Look) -> list[Line]:
+    """What the agents' streams hold, and what was not drawn; no lines when there is nothing to say.
+
+    Args:
+        tally: Counts of the session's own stream.
+        agents: Counts of all streams of agents together.
+        hidden: What was left out of the rows of all streams, in words, and how often.
+        look: How to draw.
+    """
     width = max(look.width, NARROWEST)
+    lines: list[Line] = []
+    if agents.records:
+        first, *others = _counts(agents)
+        lines += packed([Span(f"{first.text} in agents' streams", "quiet"), *others], width)
     counts = dict(hidden)
     if not look.audit:
-        counts["native lines that nothing maps"] = tally.unmapped
-        counts["records of unknown types"] = tally.unknown_types
+        counts["native lines that nothing maps"] = tally.unmapped + agents.unmapped
+        counts["records of unknown types"] = tally.unknown_types + agents.unknown_types
     words = [f"{count:,} {what}" for what, count in counts.items() if count]
-    if not words:
-        return []
-    text = visible("not drawn: " + ", ".join(words))
-    return [[Span("─" * width, "quiet")], *([Span(piece, "quiet")] for piece in cells.wrap(text, width))]
+    if words:
+        lines += [
+            [Span(piece, "quiet")] for piece in cells.wrap(visible("not drawn: " + ", ".join(words)), width)
+        ]
+    return [[Span("─" * width, "quiet")], *lines] if lines else []

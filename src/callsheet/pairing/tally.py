@@ -41,6 +41,11 @@ class Tally(Struct, kw_only=True):
     unknown_types: int = 0
     bad_lines: int = 0
 
+    def add(self, other: Tally) -> None:
+        """Adds the counts of another stream."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
 
 CallState = Literal["completed", "failed", "declined", "cancelled", "interrupted", "unconfirmed"]
 _STATES: dict[str | None, CallState] = {

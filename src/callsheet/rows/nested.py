@@ -28,7 +28,6 @@ class Nested(NamedTuple):
     Attributes:
         depth: 0 for the session itself.
         row: The row.
-        opens: The sheet that begins with this row, if it is the first of an agent's stream.
     """
 
     depth: int

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,7 @@ from callsheet.faces.cli.terminal import (
     write_json,
 )
 from callsheet.paint import Look, Span, paint_foot, paint_head, paint_rows
+from callsheet.pairing import Tally
 from callsheet.records.bundle import is_bundle
 from callsheet.rows import Limits, Nested, Sheet, View, nested_rows
 
@@ -95,7 +97,7 @@ def print_sheets(source: str, wanted: Wanted) -> int:
     out = Printer(sys.stdout)
     with open_sessions(source, reading, stream=wanted.stream, on_failure=complain) as sessions:
         for number, session in enumerate(sessions):
-            with _opened(session) as (sheet, rows):
+            with _opened(session) as (sheet, rows, rest):
                 bar.clear()
                 first.erase()
                 if not len(sheet.pairing):
@@ -105,20 +107,39 @@ def print_sheets(source: str, wanted: Wanted) -> int:
                 else:
                     if number:
                         out.line([])
-                    _print_text(sheet, rows, look, out)
+                    _print_text(sheet, rows, rest, look, out)
     complaints.close()
     return 0
 
 
+class _Rest:
+    """What is known when all rows were drawn.
+
+    Attributes:
+        agents: Counts of the agents' streams together.
+        hidden: What was left out of the rows of all streams.
+    """
+
+    def __init__(self) -> None:
+        self.agents = Tally()
+        self.hidden: Counter[str] = Counter()
+
+
 @contextmanager
-def _opened(session: OpenSession) -> Iterator[tuple[Sheet, Iterator[Nested]]]:
-    """The session's own sheet, read once, and the rows of all its streams."""
+def _opened(session: OpenSession) -> Iterator[tuple[Sheet, Iterator[Nested], _Rest]]:
+    """The session's own sheet, read once, the rows of all its streams, and what is known after them."""
+    rest = _Rest()
     with session.sheet(session.main) as main:
 
-        def sheet_of(stream: str) -> AbstractContextManager[Sheet]:
-            return nullcontext(main) if stream == session.main else session.sheet(stream)
+        @contextmanager
+        def sheet_of(stream: str) -> Iterator[Sheet]:
+            with nullcontext(main) if stream == session.main else session.sheet(stream) as sheet:
+                yield sheet
+                rest.hidden.update(sheet.hidden)
+                if sheet is not main:
+                    rest.agents.add(sheet.tally())
 
-        yield main, nested_rows(session.main, session.streams, sheet_of)
+        yield main, nested_rows(session.main, session.streams, sheet_of), rest
 
 
 def _print_json(rows: Iterator[Nested]) -> None:
@@ -127,14 +148,14 @@ def _print_json(rows: Iterator[Nested]) -> None:
         write_json(encode(item.row))
 
 
-def _print_text(sheet: Sheet, rows: Iterator[Nested], look: Look, out: Printer) -> None:
+def _print_text(sheet: Sheet, rows: Iterator[Nested], rest: _Rest, look: Look, out: Printer) -> None:
     counts = sheet.tally()
     look = with_folders(look, sheet)
     for line in paint_head(sheet.session, counts, look):
         out.line(line)
     for line in paint_rows(rows, look):
         out.line(line)
-    for line in paint_foot(counts, sheet.hidden, look):
+    for line in paint_foot(counts, rest.agents, rest.hidden, look):
         out.line(line)
 
 
@@ -174,7 +195,7 @@ def _first_look(path: Path, look: Look, out: Printer) -> None:
         try:
             with open_sessions(str(head), Reading(provisional=True), on_failure=_ignore) as sessions:
                 for session in sessions:
-                    with _opened(session) as (sheet, rows):
+                    with _opened(session) as (sheet, rows, _):
                         out.line([Span("provisional: the file is still being read", "open")])
                         for line in paint_rows(rows, with_folders(look, sheet)):
                             if out.lines >= room:
