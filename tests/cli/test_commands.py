@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import resource
 import shutil
 import subprocess
@@ -143,7 +142,7 @@ def test_help_is_quick() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_says_of_a_command_what_the_command_says(capfd: pytest.CaptureFixture[str], name: str) -> None:
     _, out, _ = run(capfd, "--help")
-    assert re.search(rf"^  {name} +{re.escape(COMMANDS[name].summary)}$", out, re.MULTILINE)
+    assert f" {name} {COMMANDS[name].summary} " in " ".join([*out.split(), ""])
     _, out, _ = run(capfd, name, "--help")
     assert COMMANDS[name].summary.rstrip(".") in " ".join(out.split())
 
