@@ -46,7 +46,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "schema": Command(
         "callsheet.faces.cli.schema:schema",
-        "Print the JSON Schema of a record type; without TYPE, that of any line of a stream.",
+        "Print the JSON Schema of a record type, or of any line of a stream.",
     ),
     "harnesses": Command(
         "callsheet.faces.cli.harnesses:harnesses",

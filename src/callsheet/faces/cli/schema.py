@@ -14,7 +14,7 @@ import click
 @click.command()
 @click.argument("kind", metavar="[TYPE]", required=False)
 def schema(kind: str | None) -> int:
-    """Print the JSON Schema of a record type; without TYPE, that of any line of a stream.
+    """Print the JSON Schema of a record type, or of any line of a stream.
 
     \b
     Examples:
