@@ -37,7 +37,7 @@ def p_shape(record: Json) -> Problems:
     yield from (problem for problem in found if problem.path not in ("/seq", "/id", "/type"))
     for member in PART_LISTS:
         parts = record.get(member)
-        if isinstance(parts, list) and kind in TYPES:
+        if isinstance(parts, list) and isinstance(kind, str) and kind in TYPES:
             for index, part in enumerate(parts):
                 yield from _part(part, f"/{member}/{index}")
 
