@@ -23,7 +23,7 @@ class Plan(Record, tag="plan", kw_only=True):
 
     plan_id: str
     call_id: str | None = None
-    entries: list[PlanEntry] = []
+    entries: list[PlanEntry]
 
 
 class Subagent(Record, tag="subagent", kw_only=True):

@@ -1,7 +1,7 @@
 """Content blocks of messages and results as content parts (profile, 'Shared shapes').
 
 Owns the table from block types to parts. Base64 data becomes a blob; data that is no base64, and blocks of a type
-that has no part, stand as ``json`` parts with the whole block.
+that has no part, stand as ``json`` parts with the whole block; one with a number that no reader keeps is a file.
 
 Must never know: lines, results.
 """
