@@ -74,13 +74,17 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 def peak_mb(path: Path, out: Path) -> float:
     """Peak memory, in MB, of a process that imports one file (Linux only)."""
     shutil.rmtree(out, ignore_errors=True)
-    done = subprocess.run([sys.executable, "-c", PEAK, str(path), str(out)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(path), str(out)], capture_output=True, text=True, check=True
+    )
     return int(done.stdout) / 1024
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mb", type=float, default=200)
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=3)
@@ -95,9 +99,10 @@ def main() -> None:
             f"{args.calls:,} calls": {"calls": args.calls},
             "lines of 10 MB": {"mb": 2, "long_line": 10},
         }
-        print(f"{'file':46}{'MB':>6}{'lines':>9}{'json.loads':>12}{'import':>9}{'ratio':>7}{'digests':>9}{'copy':>7}{'peak MB':>9}")
+        heads = f"{'json.loads':>12}{'import':>9}{'ratio':>7}{'digests':>9}{'copy':>7}{'peak MB':>9}"
+        print(f"{'file':46}{'MB':>6}{'lines':>9}{heads}")
+        path = home / "session.jsonl"
         for name, shape in files.items():
-            path = home / "session.jsonl"
             make(path, **shape)  # type: ignore[arg-type]
             with path.open("rb") as file:
                 lines = sum(1 for _ in file)

@@ -17,9 +17,27 @@ from typing import Any, TextIO
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 CWD = "/home/dev/acme-app"
-WORDS = (
-    ["the", "parser", "reads", "a", "line", "and", "returns", "its", "fields", "or", "an", "error", "when", "empty", "text", "comes", "in", "from", "tests"]
-)
+WORDS = [
+    "the",
+    "parser",
+    "reads",
+    "a",
+    "line",
+    "and",
+    "returns",
+    "its",
+    "fields",
+    "or",
+    "an",
+    "error",
+    "when",
+    "empty",
+    "text",
+    "comes",
+    "in",
+    "from",
+    "tests",
+]
 
 
 def compact(value: Any) -> str:
@@ -48,16 +66,19 @@ class Maker:
         self.sent = 0
 
     def write(self, value: dict[str, Any]) -> None:
+        """Appends a line."""
         line = compact(value) + "\n"
         self.size += len(line.encode())
         self.out.write(line)
 
     def uuid(self) -> str:
+        """The next record id."""
         self.number += 1
         digest = hashlib.md5(str(self.number).encode(), usedforsecurity=False).hexdigest()
         return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:]}"
 
     def time(self) -> str:
+        """The time of the next record."""
         second = self.number // 20
         return (
             f"2026-11-{1 + second // 86400 % 28:02}T{second // 3600 % 24:02}:{second // 60 % 60:02}:"
@@ -65,6 +86,7 @@ class Maker:
         )
 
     def text(self, size: int) -> str:
+        """Made-up words of about so many characters."""
         words, length = [], 0
         while length < size:
             word = self.random.choice(WORDS)
@@ -73,6 +95,7 @@ class Maker:
         return " ".join(words)
 
     def envelope(self, uuid: str) -> dict[str, Any]:
+        """The members that every message line has."""
         found = {
             "parentUuid": self.parent,
             "isSidechain": False,
@@ -89,12 +112,14 @@ class Maker:
         return found
 
     def prompt(self) -> None:
+        """A line that a person typed."""
         message = {"role": "user", "content": self.text(120)}
         self.write(
             self.envelope(self.uuid()) | {"type": "user", "message": message, "permissionMode": "default"}
         )
 
     def assistant(self, block: dict[str, Any], message_id: str) -> str:
+        """A line with one block of a model message."""
         usage = {
             "input_tokens": 4,
             "cache_creation_input_tokens": 1312,
@@ -125,6 +150,7 @@ class Maker:
         return uuid
 
     def result(self, call_id: str, call: str, content: str, use: Any, error: bool = False) -> None:
+        """The line of a result and, in newer versions, the request that carried it."""
         block: dict[str, Any] = {"tool_use_id": call_id, "type": "tool_result", "content": content}
         if error or (isinstance(use, dict) and "stdout" in use):
             block["is_error"] = error
@@ -138,8 +164,9 @@ class Maker:
 
     def write_request(self, block: dict[str, Any]) -> None:
         """The reminder, the sent copy and the request that carries the last result (2.1.300 and later)."""
-        reminder = f"<system-reminder>\n<total_tokens>{15_000_000 - self.number} tokens left</total_tokens>\n</system-reminder>"
-        attachment = {"type": "total_tokens_reminder", "text": reminder[18:-19]}
+        tokens = f"<total_tokens>{15_000_000 - self.number} tokens left</total_tokens>"
+        reminder = f"<system-reminder>\n{tokens}\n</system-reminder>"
+        attachment = {"type": "total_tokens_reminder", "text": tokens}
         line = self.envelope(self.uuid()) | {"attachment": attachment, "type": "attachment"}
         self.write(line | {"rendered": [{"content": reminder}], "renderedRole": "system"})
         sent = {"content": [block | {"content": f"{block['content']}\n\n{reminder}"}], "role": "user"}
@@ -147,7 +174,12 @@ class Maker:
         self.write({"type": "api-request-blob", "sessionId": SESSION, "hash": digest, "message": sent})
         base, self.request = self.request, self.uuid()
         request: dict[str, Any] = {"type": "api-request", "sessionId": SESSION, "id": self.request}
-        request |= {"timestamp": self.time(), "version": self.version, "querySource": "sdk", "keep": self.sent}
+        request |= {
+            "timestamp": self.time(),
+            "version": self.version,
+            "querySource": "sdk",
+            "keep": self.sent,
+        }
         request |= {"base": base} if base else {}
         self.write(request | {"tail": [canonical_digest({"of": self.request}), digest]})
         self.sent += 2

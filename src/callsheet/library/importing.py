@@ -179,8 +179,8 @@ class Workbench:
         return b"".join(self._chunks(self.sources[source.id]))
 
     @contextmanager
-    def stream(self, id: str, parent: str | None = None) -> Iterator[StreamWriter]:
-        name = stream_id(id)
+    def stream(self, native_id: str, parent: str | None = None) -> Iterator[StreamWriter]:
+        name = stream_id(native_id)
         taken = {entry.id for entry in self.streams}
         base, number = name, 2
         while name in taken:

@@ -82,7 +82,7 @@ class _Head(Struct):
     id: str = ""
 
 
-AnyRecord = Union[RECORDS]  # type: ignore[valid-type]
+AnyRecord = Union[RECORDS]  # type: ignore[valid-type]  # noqa: UP007 (made from the table)
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(AnyRecord)
 _head = msgspec.json.Decoder(_Head)
 ENCODER = msgspec.json.Encoder()

@@ -25,9 +25,9 @@ class Shape(Struct, kw_only=True, omit_defaults=True, rename="camel", gc=False):
 class Ref(Shape, kw_only=True):
     """Where a fact stands in a native source (profile, 'native').
 
-    A line ref has ``line``, ``offset``, ``bytes``; a row ref ``table``, ``key``, ``column``. ``sha256`` is the digest of
-    the line without its LF, or of the value in the row. ``pointer`` is a JSON pointer to the part that this record is
-    made of. ``start`` is set when one physical line holds several native records: byte offset inside the line.
+    A line ref has ``line``, ``offset``, ``bytes``; a row ref ``table``, ``key``, ``column``. ``sha256`` is the digest
+    of these bytes (the line without its LF, or a part of a line that holds several records), or of the value in the
+    row. ``pointer`` is a JSON pointer to the part that this record is made of.
     """
 
     source: str

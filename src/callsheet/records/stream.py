@@ -96,8 +96,8 @@ class StreamWriter:
         types: How many of each type.
     """
 
-    def __init__(self, path: Path, id: str = "") -> None:
-        self.id = id
+    def __init__(self, path: Path, name: str = "") -> None:
+        self.id = name
         self._file = AtomicFile(path)
         self._held: list[Record] = []
         self._size = 0

@@ -8,7 +8,7 @@ Must never know: records, harness code, files other than its own.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -18,7 +18,7 @@ from msgspec import Struct
 from callsheet.registry.versions import Versions, in_ranges
 from callsheet.registry.when import Conditions, matches
 
-HARNESSES: tuple[str, ...] = ("claude-code",)
+HARNESSES: tuple[str, ...] = ("claude-code", "codex")
 """Registry files that ship with the package."""
 
 
@@ -58,6 +58,16 @@ class Tool(Struct, kw_only=True):
     def counts(self) -> list[CountRule]:
         """Reported counts, in order of preference."""
         return [self.count] if isinstance(self.count, CountRule) else self.count or []
+
+
+class Item(Struct, kw_only=True):
+    """A native item that carries no tool name: ACP kind, row type, and whether it tells how a call was executed."""
+
+    type: str
+    kind: str | None = None
+    row: str | None = None
+    execution: bool = False
+    note: str | None = None
 
 
 class Rule(Struct, kw_only=True):
@@ -170,7 +180,7 @@ class Registry(Struct, kw_only=True):
 
     harness: Harness
     tool: list[Tool] = []
-    item: list[dict[str, Any]] = []
+    item: list[Item] = []
     provider: list[dict[str, Any]] = []
     status: list[Rule] = []
     decision: list[Rule] = []
@@ -185,8 +195,8 @@ class Registry(Struct, kw_only=True):
     caution: list[Caution] = []
 
     def tools(self) -> dict[str, Tool]:
-        """Tools by exact name."""
-        return _tools(self.harness.name)
+        """Tools by exact name (a new dictionary: keep it)."""
+        return {tool.name: tool for tool in self.tool}
 
     def is_never(self, record: str, member: str, tool: str | None = None) -> bool:
         """Whether the harness never records this member (for this tool)."""
@@ -211,7 +221,7 @@ def first(rules: list[Rule], version: str | None, native: Any, block: Any = None
     return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(name: str) -> Registry:
     """Loads a shipped registry.
 
@@ -224,11 +234,6 @@ def load(name: str) -> Registry:
 
     text = resources.files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), Registry)
-
-
-@lru_cache(maxsize=None)
-def _tools(name: str) -> dict[str, Tool]:
-    return {tool.name: tool for tool in load(name).tool}
 
 
 def known(name: str | None) -> Registry | None:

@@ -1,8 +1,8 @@
 """Conditions over native JSON: the ``when`` tables of a registry.
 
 Owns JSON pointers (``/a/0/b`` from the native unit's root, ``./a`` from the cited part) and the closed list of tests:
-a literal (equality of value and type), ``{present = bool}``, ``{one_of = [...]}``, ``{type = "string|object|array|number|
-boolean|null"}``. There is no test on prose.
+a literal (equality of value and type), ``{present = bool}``, ``{one_of = [...]}``, ``{not = test}``, and ``{type = …}``
+with one or more of string, object, array, number, boolean, null, joined by ``|``. There is no test on prose.
 """
 
 from __future__ import annotations

@@ -136,9 +136,9 @@ class MemoryDesk:
         return data
 
     @contextmanager
-    def stream(self, id: str, parent: str | None = None) -> Iterator[_Stream]:
+    def stream(self, native_id: str, parent: str | None = None) -> Iterator[_Stream]:
         """Opens a stream; two with one name get a number, as in a bundle."""
-        name = base = stream_id(id)
+        name = base = stream_id(native_id)
         number = 2
         taken = {stream.id for stream in self.reading.streams}
         while name in taken:

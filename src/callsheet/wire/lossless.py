@@ -190,7 +190,7 @@ def fits(text: bytes | msgspec.Raw, deep: int = 0) -> bool:
         first = memoryview(part)[0]
         if first == _QUOTE or _SHORT_SCALAR(part):
             continue
-        if not (fits(part, deep + 1) if first == _OPEN or first == _BRACKET else _digits_fit(bytes(part))):
+        if not (fits(part, deep + 1) if first in (_OPEN, _BRACKET) else _digits_fit(bytes(part))):
             return False
     return True
 

@@ -83,7 +83,7 @@ class Desk(Protocol):
     def whole(self, source: SourceEntry) -> bytes:
         """All bytes of a small source."""
 
-    def stream(self, id: str, parent: str | None = None) -> AbstractContextManager[Stream]:
+    def stream(self, native_id: str, parent: str | None = None) -> AbstractContextManager[Stream]:
         """Opens a new stream of the bundle."""
 
     def blob(self, data: bytes, mime_type: str | None = None) -> BlobRef:

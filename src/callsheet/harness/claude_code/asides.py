@@ -8,7 +8,7 @@ Must never know: how a result got its status.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -36,6 +36,7 @@ from callsheet.records import (
     PlanEntry,
     Question,
     QuestionOption,
+    Ref,
     Subagent,
     Terminal,
     ToolResult,
@@ -58,7 +59,7 @@ class Asides:
         self._states = {(row.entity, row.source, row.value): row.then for row in registry.terminal_status}
         self._terminals: dict[str, Terminal] = {}
         self._agents: dict[str, Subagent] = {}
-        self._tasks: dict[str, str] = {}
+        self._tasks: dict[str, tuple[str, list[Ref]]] = {}
         self._questions: dict[str, InputRequest] = {}
 
     # -- calls --------------------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ class Asides:
         if name in EDITS:
             return
         self._start_terminal(result, use, name)
-        self._read_terminal(result, use)
+        self._read_terminal(use)
         self._stop_terminal(use, verdict)
         self._agent(result, use)
         self._plans(result, use)
@@ -181,7 +182,7 @@ class Asides:
             return {}
         return input_at(self._pen.desk, self._pen.source, call.offset, call_id)
 
-    def _read_terminal(self, result: ToolResult, use: ToolUse) -> None:
+    def _read_terminal(self, use: ToolUse) -> None:
         """BashOutput and TaskOutput report a process that an earlier call started."""
         seen = use.task if isinstance(use.task, dict) and "output" in use.task else None
         terminal_id = text(seen.get("task_id")) if seen else text(use.shellId)
@@ -318,18 +319,20 @@ class Asides:
             self._plan("tasks", result, _entries(use.tasks, "subject"))
         elif isinstance(use.task, dict) and text(use.task.get("subject")):
             task_id = str(use.task.get("id"))
-            self._tasks[task_id] = use.task["subject"]
+            self._tasks[task_id] = (use.task["subject"], self._pen.native("created").refs)
             entry = PlanEntry(text=use.task["subject"], status=_plan_status(use.task.get("status")))
             self._plan(f"task {task_id}", result, [entry])
         elif isinstance(use.statusChange, dict) and isinstance(use.taskId, str) and use.success is not False:
-            subject = self._tasks.get(use.taskId)
-            if subject is not None:
-                entry = PlanEntry(text=subject, status=_plan_status(use.statusChange.get("to")))
-                self._plan(f"task {use.taskId}", result, [entry])
+            created = self._tasks.get(use.taskId)
+            if created is not None:
+                entry = PlanEntry(text=created[0], status=_plan_status(use.statusChange.get("to")))
+                self._plan(f"task {use.taskId}", result, [entry], created[1])
         elif text(use.plan):
             self._plan("plan", result, [PlanEntry(text=use.plan)])
 
-    def _plan(self, plan_id: str, result: ToolResult, entries: list[PlanEntry]) -> None:
+    def _plan(
+        self, plan_id: str, result: ToolResult, entries: list[PlanEntry], refs: Sequence[Ref] = ()
+    ) -> None:
         record = Plan(
             plan_id=plan_id,
             id_source="derived",
@@ -337,6 +340,8 @@ class Asides:
             entries=entries,
             native=self._pen.native("result"),
         )
+        if record.native is not None:
+            record.native.refs.extend(refs)
         self._pen.revise(f"plan {plan_id}", record)
 
 

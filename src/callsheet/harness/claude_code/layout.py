@@ -51,7 +51,7 @@ class Parts(NamedTuple):
     """The other files of its folder: ``tool-results/`` and whatever else lies there."""
 
 
-def recognises(name: str, head: bytes) -> bool:
+def recognises(_name: str, head: bytes) -> bool:
     """Whether a file begins like a Claude Code session file.
 
     Only whole lines of the head are looked at; damage before the first good line does not matter.

@@ -142,20 +142,19 @@ class Pen:
         )
         if self._copies is None and self.inherited is None:
             return Native(refs=[ref])
-        refs = [ref]
-        for copy in self._copies or ():
-            refs.append(
-                Ref(
-                    source=self.source.id,
-                    line=copy.line,
-                    offset=copy.offset,
-                    bytes=copy.size,
-                    sha256=copy.sha256,
-                    role=role,
-                    pointer=pointer,
-                )
+        repeats = [
+            Ref(
+                source=self.source.id,
+                line=copy.line,
+                offset=copy.offset,
+                bytes=copy.size,
+                sha256=copy.sha256,
+                role=role,
+                pointer=pointer,
             )
-        return Native(refs=refs, inherited=self.inherited)
+            for copy in self._copies or ()
+        ]
+        return Native(refs=[ref, *repeats], inherited=self.inherited)
 
     # -- writing ------------------------------------------------------------------------------------------------
 

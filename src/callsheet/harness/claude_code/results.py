@@ -162,7 +162,7 @@ class Results:
                 record.raw = raw
             return
         pen.capture(record, "content", "absent", reason=reason)
-        self._keep_both(record, line, index, raw)
+        self._keep_both(record, index, raw)
 
     def _sent(self, record: ToolResult, block: NativeBlock, delivered: Delivery) -> tuple[Any, str | None]:
         """The content as the request carries it, and the refs that prove it."""
@@ -228,7 +228,7 @@ class Results:
             blob = self._pen.desk.blob(exact.encode(), "application/json")
             self._pen.capture(record, "content", "external", blob=blob)
 
-    def _keep_both(self, record: ToolResult, line: NativeLine, index: int, raw: Raw) -> None:
+    def _keep_both(self, record: ToolResult, index: int, raw: Raw) -> None:
         """Without content, ``raw`` keeps the stored block and the tool's own report (decision 7)."""
         pen = self._pen
         block = bytes(raw_block(pen.unit.data, index))

@@ -12,7 +12,6 @@ from pathlib import PurePath
 from typing import Any
 
 from msgspec import Raw
-from msgspec.structs import replace
 
 from callsheet.harness._port import Desk, Folder, Session, Stream
 from callsheet.harness.claude_code import layout
@@ -30,6 +29,7 @@ from callsheet.records import Session as SessionRecord
 from callsheet.registry import Registry, load
 from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
+from callsheet.wire.lines import Line
 
 
 class Reader:
@@ -61,7 +61,7 @@ class Reader:
         self.talk = Talk(self.pen, survey, registry, lines, self.events, self.results, self.asides)
         self._repeated = 0
         self._stem = session_name(file)
-        self._waiting: dict[str, tuple[dict[str, str], Unit[NativeLine], Any]] = {}
+        self._waiting: dict[str, tuple[dict[str, str], tuple[int, int, int], Any]] = {}
 
     def head(self, native_id: str, parent: Parent | None, refs: list[Ref]) -> None:
         """Writes the session record."""
@@ -170,11 +170,10 @@ class Reader:
             return
         if data.get("type") == "hook_progress":
             self.events.hook_progress(data, value.get("parentToolUseID"))
-        elif data.get("type") == "agent_progress" and text(data.get("agentId")):
-            if not self.asides.wrote_agent(data["agentId"]):
-                self.asides.agent(
-                    data["agentId"], text(value.get("parentToolUseID")), None, "unknown", "progress"
-                )
+            return
+        agent_id = text(data.get("agentId"))
+        if data.get("type") == "agent_progress" and agent_id and not self.asides.wrote_agent(agent_id):
+            self.asides.agent(agent_id, text(value.get("parentToolUseID")), None, "unknown", "progress")
 
     def _queued(self, unit: Unit[NativeLine], line: NativeLine) -> None:
         """A task notification in the queue counts only if none was delivered; that shows at the end."""
@@ -184,13 +183,14 @@ class Reader:
         if isinstance(words, str) and words.lstrip().startswith("<task-notification>"):
             found = tags(words)
             if found.get("task-id") and len(self._waiting) < 10_000:
-                light = replace(unit, line=replace(unit.line, data=b""), native=None)
-                self._waiting.setdefault(found["task-id"], (found, light, line.timestamp))
+                place = (unit.line.number, unit.line.offset + unit.start, len(unit.data))
+                self._waiting.setdefault(found["task-id"], (found, place, line.timestamp))
 
     def _late_notices(self) -> None:
-        for task, (found, unit, ts) in self._waiting.items():
+        for task, (found, (number, offset, size), ts) in self._waiting.items():
             if task not in self.talk.noticed:
-                self.pen.take(unit, ts)
+                data = self.desk.read(self.file.source, offset, size)
+                self.pen.take(Unit(Line(number, offset, b""), 0, data, None), ts)
                 self.asides.notified(found)
 
 

@@ -114,7 +114,7 @@ def rare_line(unit: Unit[SurveyLine]) -> RareLine:
     return _rare.decode(data.removeprefix(BOM))
 
 
-def _loose(value: dict[str, Any]) -> SurveyLine:
+def _loose(_value: dict[str, Any]) -> SurveyLine:
     raise AssertionError("every member of a survey line takes any value")
 
 

@@ -97,7 +97,7 @@ def exec_of(use: ToolUse, tool: str | None) -> Exec | None:
         and use.timedOutAfterMs is None
     ):
         return None if stdout is None and stderr is None else Exec(stdout=stdout, stderr=stderr)
-    made = Exec(
+    return Exec(
         stdout=stdout,
         stderr=stderr,
         output=output if isinstance(output, str) else None,
@@ -106,7 +106,6 @@ def exec_of(use: ToolUse, tool: str | None) -> Exec | None:
         timed_out=True if number(use.timedOutAfterMs) is not None else None,
         command=text(use.command),
     )
-    return made
 
 
 def exit_code(value: Any) -> int | None:

@@ -108,7 +108,7 @@ class Verdicts:
         status = (rule.then if rule else None) or "unknown"
         permission = self._permission(native, part, known)
         synthetic = rule.synthetic if rule else False
-        return Verdict(status, permission, synthetic, tuple(_doubts(native, status, permission)))
+        return Verdict(status, permission, synthetic, tuple(_doubts(native, permission)))
 
     def _permission(
         self, native: dict[str, Any], part: dict[str, Any], version: str | None
@@ -147,9 +147,7 @@ def _named_texts(registry: Registry) -> set[str]:
     return found
 
 
-def _doubts(
-    native: dict[str, Any], status: str, permission: CompactPermission | None
-) -> list[tuple[str, str]]:
+def _doubts(native: dict[str, Any], permission: CompactPermission | None) -> list[tuple[str, str]]:
     """Fields of one result that speak against each other."""
     decision = native.get("permissionDecision")
     kind = native.get("toolDenialKind")
