@@ -53,6 +53,7 @@ MORE = {
     "status",
     "reason",
     "agents",
+    "reachedModel",
     "remarks",
     "redacted",
     "inputText",

@@ -145,8 +145,14 @@ def detail_words(row: Row, *, audit: bool = False) -> Iterator[str]:
         yield f"{provider.kind} {named}" if named else f"{provider.kind}, server: unknown"
     for agent in row.agents or ():
         yield " ".join(word for word in ("agent", agent.name, agent.agent_id, agent.status) if word)
+    reached = row.reached_model
+    if reached is not None and reached.proof and row.native_call_id not in (None, row.call_id):
+        # Said aloud only where an id stands on several calls and one of them was sent in place of the others.
+        yield "reached the model"
     for member in row.not_recorded or ():
-        if member in _SILENCES:
+        if member == "content" and reached is not None and reached.reason:
+            yield f"{_SILENCES[member]} ({reached.reason})"
+        elif member in _SILENCES:
             yield _SILENCES[member]
     for member in row.redacted or ():
         yield f"{member}: taken out on purpose"

@@ -20,7 +20,7 @@ from callsheet.rows.changes import changes_shown
 from callsheet.rows.context import Context
 from callsheet.rows.inputs import title_of
 from callsheet.rows.native import count_of
-from callsheet.rows.row import ROW_KINDS, AgentShown, Output, PermissionShown, Row, RowKind, State
+from callsheet.rows.row import ROW_KINDS, AgentShown, Output, PermissionShown, Reached, Row, RowKind, State
 from callsheet.rows.silence import not_recorded, redacted, remarks_for
 from callsheet.rows.text import bound, command_text, cut, result_output
 
@@ -94,10 +94,24 @@ def call_row(context: Context, number: int) -> Row:
     )
     _put_input(row, call, limits.input)
     if result is not None:
+        row.reached_model = reached(result)
         _put_result(context, row, result, tool)
     elif call_id is not None:
         row.output = _preview(context, call_id)
     return row
+
+
+_PROOFS = frozenset(("request", "sent", "proof"))
+"""Roles of refs to native lines that show a result on its way to the model."""
+
+
+def reached(result: ToolResult) -> Reached | None:
+    """What the source shows of a result's way to the model."""
+    if result.content is None:
+        capture = (result.capture or {}).get("content")
+        return Reached(reason=capture.reason) if capture is not None and capture.reason else None
+    roles = {ref.role for ref in result.native.refs} if result.native else set()
+    return Reached(proof="request") if roles & _PROOFS else None
 
 
 def result_row(context: Context, number: int, result: ToolResult) -> Row:
@@ -134,6 +148,7 @@ def result_row(context: Context, number: int, result: ToolResult) -> Row:
         provisional=context.provisional,
     )
     _put_result(context, row, result, None)
+    row.reached_model = reached(result)
     row.result = None
     row.status = result.status
     return row

@@ -123,6 +123,18 @@ class Remark(Shown, kw_only=True):
     note: str
 
 
+class Reached(Shown, kw_only=True):
+    """Whether the source shows that a result reached the model (ASR-259).
+
+    Attributes:
+        proof: ``request`` when a recorded request carries it; absent when only the registry's evidence speaks for it.
+        reason: Why the source does not show it; then nothing is known, which is not the same as not sent.
+    """
+
+    proof: str | None = None
+    reason: str | None = None
+
+
 class Row(Shown, kw_only=True):
     """One row.
 
@@ -141,6 +153,7 @@ class Row(Shown, kw_only=True):
         author: Who wrote a message.
         status: The source's own word, where the state cannot carry it.
         reason: Why a call or a result is not paired.
+        reached_model: What is known of the way of the result to the model.
         agents: Agents that the call started.
         remarks: Cautions of the registry.
         redacted: Members that were taken out on purpose.
@@ -176,6 +189,7 @@ class Row(Shown, kw_only=True):
     author: str | None = None
     status: str | None = None
     reason: str | None = None
+    reached_model: Reached | None = None
     agents: list[AgentShown] | None = None
     remarks: list[Remark] | None = None
     redacted: list[str] | None = None
