@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from callsheet.registry.facts import Fact, Marks, Unit
 from callsheet.registry.versions import Versions, in_ranges
 from callsheet.registry.when import Conditions, matches
 
@@ -154,16 +155,14 @@ class Never(Struct, kw_only=True):
     tools: list[str] = []
 
 
-class Fact(Struct, kw_only=True):
-    """Which native pointer a member comes from, and through which pure function (``via``)."""
+class Silence(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A word of an open member that this harness never writes, or (``unseen``) a word or member no capture reached."""
 
     record: str
-    role: str
     member: str
-    pointer: str = ""
-    via: str = "same"
-    tools: list[str] = []
-    note: str | None = None
+    value: str | bool | None = None
+    unseen: bool = False
+    note: str
 
 
 class Caution(Struct, kw_only=True):
@@ -191,7 +190,10 @@ class Registry(Struct, kw_only=True):
     terminal_status: list[StateRule] = []
     line: list[LineRule] = []
     never: list[Never] = []
+    silence: list[Silence] = []
     fact: list[Fact] = []
+    unit: list[Unit] = []
+    marks: Marks = Marks()
     caution: list[Caution] = []
 
     def tools(self) -> dict[str, Tool]:

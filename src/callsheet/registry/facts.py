@@ -1,0 +1,112 @@
+"""Facts: which member of a record comes from which native pointer, and how.
+
+Owns the shape of ``[[fact]]``, ``[[unit]]`` and ``marks`` in a registry file. Record and table together let the audit
+find every fact of a record again in the native lines that the record cites. A member that no entry speaks of has no
+evidence.
+
+Pointers: ``/a/0`` from the root of the cited line, ``./a`` from the part that the ref points at (``.`` is the part),
+``""`` the root, ``*`` each element: the first ``*`` is the element that the member's first ``*`` stands for, and so on; one
+that the member does not bind runs over all elements. ``@path``, ``@stem`` and ``@folder`` are the path of the cited source,
+its file name without suffix, and the name of its folder; ``#`` is the index of the part in its list.
+
+Must never know: records as types, what a native line means.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from callsheet.registry.versions import Versions
+from callsheet.registry.when import Conditions
+
+
+class Fact(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One way in which a member of a record may come about.
+
+    A member has evidence when one of its entries yields its very value from one of the record's refs.
+
+    Attributes:
+        record: Record type; ``*`` for all.
+        role: Role of the ref that is read. ``*``: the record's first ref. ``call`` on a record without such a ref: the
+            lines of the tool_call that the record's ``callId`` names.
+        member: Dotted wire name; ``*`` for each element of a list. An entry for a container speaks for all in it.
+        pointer: Where the value stands. A list of pointers where the function takes several values.
+        via: The way from value to member, of the closed list ``via.VIAS``. ``table``: look it up, see ``table``;
+            ``parts``: content parts of texts and blocks; ``path``: a path under the session's roots; ``exact_text``: the
+            JSON text itself; ``index``: the position in its list, as text; ``file``: the source of that file name.
+        when: Must hold on the cited line and part.
+        versions: Of the agent.
+        tools: Only for calls by these names, where the name is known.
+        then: The member's value itself: the source says it by having what ``pointer`` and ``when`` ask for.
+        words: Native (or table) word to the record's word; a word that is not listed yields nothing.
+        tag: For ``slice`` and ``table``: the value in this tag of the text.
+        sep: For ``join``.
+        table: Name of the table, when ``via`` is ``table``.
+    """
+
+    record: str
+    role: str
+    member: str
+    pointer: str | list[str] = ""
+    via: str = "same"
+    when: Conditions = {}
+    versions: Versions = ""
+    tools: list[str] = []
+    then: Any = UNSET
+    words: dict[str, Any] = {}
+    tag: str | None = None
+    sep: str = "/"
+    table: str | None = None
+    note: str | None = None
+
+    @property
+    def pointers(self) -> list[str]:
+        """The pointers, as a list."""
+        return [self.pointer] if isinstance(self.pointer, str) else self.pointer
+
+
+class Unit(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Native units that must each be cited by a record of one type, so that none is lost and none is made up.
+
+    Attributes:
+        record: Record type (``tool_call``, ``tool_result``).
+        role: Role of the refs that cite them.
+        pointer: The unit in its line; a last step ``*`` runs over a list.
+        when: Which lines and parts are such units.
+        id: Pointer to the native call id.
+        by: Pointer to the id of the native record that makes the call, or (on a result) that it says it answers.
+    """
+
+    record: str
+    role: str
+    pointer: str = ""
+    when: Conditions = {}
+    id: str = ""
+    by: str = ""
+    note: str | None = None
+
+
+class Marks(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Where lines carry what the tables ask about.
+
+    Attributes:
+        version: Pointer to the agent's version on a line; without one the session record's counts.
+        types: Pointers whose values, joined with ``/``, name the type of a line for ``[[line]]``: the first, and the first
+            of the others that is there.
+        fork: Pointer to the session that a line was copied from.
+        single: Members of a line that speak of its only unit: where a line holds several, of none.
+        requests: What a line is that records a request to the model. A source with such a line proves by them alone
+            what was sent (decision 7).
+        tail: On such a line, the hashes of the messages that it adds.
+        hash: On a line with a sent message, its hash.
+    """
+
+    version: str = ""
+    types: list[str] = []
+    fork: str = ""
+    single: list[str] = []
+    requests: Conditions = {}
+    tail: str = ""
+    hash: str = ""
