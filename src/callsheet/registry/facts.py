@@ -5,9 +5,9 @@ find every fact of a record again in the native lines that the record cites. A m
 evidence.
 
 Pointers: ``/a/0`` from the root of the cited line, ``./a`` from the part that the ref points at (``.`` is the part),
-``""`` the root, ``*`` each element: the first ``*`` is the element that the member's first ``*`` stands for, and so on; one
-that the member does not bind runs over all elements. ``@path``, ``@stem`` and ``@folder`` are the path of the cited source,
-its file name without suffix, and the name of its folder; ``#`` is the index of the part in its list.
+``""`` the root, ``*`` each element: the first ``*`` is the element that the member's first ``*`` stands for, and so
+on; one that the member does not bind runs over all elements. ``@path``, ``@stem`` and ``@folder`` are the path of the
+cited source, its file name without suffix, and the name of its folder; ``#`` is the index of the part in its list.
 
 Must never know: records as types, what a native line means.
 """
@@ -34,8 +34,8 @@ class Fact(Struct, kw_only=True, forbid_unknown_fields=True):
         member: Dotted wire name; ``*`` for each element of a list. An entry for a container speaks for all in it.
         pointer: Where the value stands. A list of pointers where the function takes several values.
         via: The way from value to member, of the closed list ``via.VIAS``. ``table``: look it up, see ``table``;
-            ``parts``: content parts of texts and blocks; ``path``: a path under the session's roots; ``exact_text``: the
-            JSON text itself; ``index``: the position in its list, as text; ``file``: the source of that file name.
+            ``parts``: content parts of texts and blocks; ``path``: a path under the session's roots; ``exact_text``:
+            the JSON text itself; ``index``: the position in its list, as text; ``file``: the source of that file name.
         when: Must hold on the cited line and part.
         versions: Of the agent.
         tools: Only for calls by these names, where the name is known.
@@ -88,13 +88,13 @@ class Unit(Struct, kw_only=True, forbid_unknown_fields=True):
     note: str | None = None
 
 
-class Marks(Struct, kw_only=True, forbid_unknown_fields=True):
+class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where lines carry what the tables ask about.
 
     Attributes:
         version: Pointer to the agent's version on a line; without one the session record's counts.
-        types: Pointers whose values, joined with ``/``, name the type of a line for ``[[line]]``: the first, and the first
-            of the others that is there.
+        types: Pointers whose values, joined with ``/``, name the type of a line for ``[[line]]``: the first, and the
+            first of the others that is there.
         fork: Pointer to the session that a line was copied from.
         single: Members of a line that speak of its only unit: where a line holds several, of none.
         requests: What a line is that records a request to the model. A source with such a line proves by them alone

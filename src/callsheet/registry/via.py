@@ -73,7 +73,7 @@ def secs_nanos(value: Any) -> Any:
     """Milliseconds of a duration: ``{secs, nanos}``, or a plain number of seconds."""
     if isinstance(value, dict):
         secs, nanos = value.get("secs"), value.get("nanos")
-        if json_type(secs) != "number" or json_type(nanos) != "number":
+        if not isinstance(secs, int | float) or not isinstance(nanos, int | float):
             return MISSING
         value = secs + nanos / 1e9
     return round(value * 1000, 3) if json_type(value) == "number" else MISSING
