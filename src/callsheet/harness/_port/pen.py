@@ -9,8 +9,7 @@ Must never know: what a native line means.
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -31,38 +30,32 @@ from callsheet.records import (
     SourceEntry,
     Unmapped,
 )
+from callsheet.registry import via
 from callsheet.registry.when import follow
 from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
-_is_utc = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z").fullmatch
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 def utc(value: Any) -> str | None:
-    """A native time as RFC 3339 UTC: the text itself where it is one, converted where it names another offset."""
-    if not isinstance(value, str):
+    """A native time as RFC 3339 UTC, or None; a text of the right form that is no time is none."""
+    if type(value) is not str:
+        return None
+    found = via.utc(value)
+    if not isinstance(found, str):
         return None
     try:
-        moment = datetime.fromisoformat(value)
+        datetime.fromisoformat(found)
     except ValueError:
         return None
-    if _is_utc(value):
-        return value
-    if moment.tzinfo is None:
-        return None
-    try:
-        return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    except OverflowError:
-        return None
+    return found
 
 
-def utc_of_ms(value: Any) -> str | None:
-    """A number of milliseconds since 1970 as RFC 3339 UTC."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 253_402_300_800_000:
+def time_of(value: Any) -> str | None:
+    """A count of milliseconds since 1970 as RFC 3339 UTC, or None."""
+    if type(value) is not int or value < 0:
         return None
-    moment = _EPOCH + timedelta(milliseconds=value)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    found = via.ms_to_rfc3339(value)
+    return found if isinstance(found, str) else None
 
 
 def number(value: Any) -> int | float | None:
@@ -144,6 +137,10 @@ class Pen:
         self.inherited = Inherited(session=session) if session else None
         self._copies = copies
         self._sha = None
+
+    def inherit(self, session: str) -> None:
+        """Says that the unit at hand belongs to another session."""
+        self.inherited = Inherited(session=session)
 
     # -- evidence -----------------------------------------------------------------------------------------------
 

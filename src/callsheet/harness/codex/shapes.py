@@ -88,6 +88,7 @@ class SurveyItem(Struct, gc=False):
 
     id: Any = None
     type: Any = None
+    action: Raw = ABSENT
 
 
 class SurveyPayload(Struct, gc=False):
@@ -129,9 +130,8 @@ def _loose_survey(value: dict[str, Any]) -> SurveyLine:
     line = SurveyLine(type=value.get("type"), ordinal=value.get("ordinal"))
     payload = value.get("payload")
     if isinstance(payload, dict):
-        line.payload = SurveyPayload(
-            **{name: payload.get(name) for name in ("type", "id", "call_id", "role", "name", "turn_id")}
-        )
+        small = ("type", "id", "call_id", "role", "name", "turn_id")
+        line.payload = msgspec.convert({name: payload.get(name) for name in small}, SurveyPayload)
     return line
 
 

@@ -96,7 +96,7 @@ class Tape:
                 if not stretch.keep_rest:
                     return
                 yield number, unit, DEAD
-            elif 1 < unit.line.number and (
+            elif unit.line.number > 1 and (
                 unit.line.number <= stretch.copied_lines
                 or (type(ordinal) is int and ordinal < stretch.copied_ordinal)
             ):

@@ -1,0 +1,13 @@
+"""Codex: rollouts of every generation, 0.20 to 0.171, and exec --json logs (see notes.md beside this file).
+
+``layout`` says which files make a session, ``lineage`` and ``tape`` which of their lines make a thread's history,
+``survey`` is the first pass over it, ``stored`` the second pass that writes records; ``calls``, ``results``,
+``executions``, ``talk`` and ``asides`` turn single lines into records, ``secrets`` finds what must not be kept.
+``registry/codex.toml`` holds the tables.
+"""
+
+from __future__ import annotations
+
+from callsheet.harness.codex.stored import CODEX
+
+__all__ = ["CODEX"]

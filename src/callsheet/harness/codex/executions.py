@@ -1,0 +1,351 @@
+"""How a call was executed, as items and events of every generation tell it.
+
+Owns the loose struct of their members and ``Execution``: process details, times, changed files, MCP identity,
+the tool's structured result, the native words for the outcome. Every member comes from a field made for it (decision 8); nulls
+that mean "not available" are left out (ASR-288).
+
+Must never know: outputs, other lines, what an outcome is called in a record.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from callsheet.harness._port import INLINE_MOST
+from callsheet.harness._port.pen import Pen, number, raw_json, time_of, verbatim
+from callsheet.harness.codex.shapes import (
+    ABSENT,
+    FAILS,
+    mark,
+    members_of,
+    parts_of,
+    payload_text,
+    text,
+    text_of,
+    value_of,
+)
+from callsheet.records import Change, Error, Exec, Patch, PathRef, Provider, ToolResult
+from callsheet.registry.via import file_url, secs_nanos
+from callsheet.registry.when import MISSING
+
+INT32_LOW, INT32_HIGH = -(1 << 31), (1 << 32) - 1
+PERSISTED_MOST = 65_536
+"""Bytes to which 0.163 and later cut an item's output before it is stored."""
+CUT_MARK = b"command output truncated for persistence"
+"""The line that they put in the place of what they left out."""
+
+
+class Fields(Struct, gc=False):
+    """Members of an item or event that tells how a call was executed."""
+
+    type: Any = None
+    id: Any = None
+    call_id: Any = None
+    process_id: Any = None
+    command: Any = None
+    cwd: Any = None
+    source: Any = None
+    status: Any = None
+    stdout: Raw = ABSENT
+    stderr: Raw = ABSENT
+    aggregated_output: Raw = ABSENT
+    exit_code: Any = None
+    duration: Any = None
+    success: Any = None
+    error: Any = None
+    changes: Raw = ABSENT
+    server: Any = None
+    tool: Any = None
+    namespace: Any = None
+    arguments: Raw = ABSENT
+    invocation: Raw = ABSENT
+    result: Raw = ABSENT
+    results: Raw = ABSENT
+    content_items: Raw = ABSENT
+    query: Any = None
+    action: Raw = ABSENT
+    path: Any = None
+    prompt: Any = None
+    saved_path: Any = None
+    revised_prompt: Any = None
+    connector_id: Any = None
+    plugin_id: Any = None
+
+
+_fields = msgspec.json.Decoder(Fields)
+
+
+class _Event(Struct, gc=False):
+    """An ``event_msg`` line with an item."""
+
+    item: Raw = ABSENT
+    thread_id: Any = None
+    turn_id: Any = None
+    started_at_ms: Any = None
+    completed_at_ms: Any = None
+
+
+_event = msgspec.json.Decoder(_Event)
+
+
+class Execution(Struct, kw_only=True):
+    """How a call was executed.
+
+    Attributes:
+        kind: The native type.
+        call_id: The call's id.
+        pointer: Where the members stand in their line.
+        words: What the line says of the outcome, for the status table.
+        thread: The thread that the line names.
+        turn: The turn that it names.
+        fields: The members.
+        raw: The JSON text of the whole item or event.
+    """
+
+    kind: str
+    call_id: str | None
+    pointer: str
+    words: dict[str, Any]
+    thread: str | None = None
+    turn: str | None = None
+    started_ms: Any = None
+    completed_ms: Any = None
+    fields: Fields
+    raw: Raw
+
+    @property
+    def role(self) -> str:
+        """The role of a ref to it."""
+        return "item" if self.pointer.endswith("/item") else "end"
+
+
+def execution_of(data: bytes) -> Execution | None:
+    """The execution that an ``event_msg`` line tells of; None when it tells of none."""
+    try:
+        payload = payload_text(data)
+        event = _event.decode(payload)
+        if event.item:
+            fields = _fields.decode(event.item)
+            raw, pointer, call_id = event.item, "/payload/item", fields.id
+        else:
+            fields = _fields.decode(payload)
+            raw, pointer, call_id = payload, "/payload", fields.call_id
+    except FAILS:
+        return None
+    return Execution(
+        kind=fields.type if isinstance(fields.type, str) else "",
+        call_id=call_id if isinstance(call_id, str) else None,
+        pointer=pointer,
+        words=words_of(fields, "payload", bool(event.item)),
+        thread=text(event.thread_id),
+        turn=text(event.turn_id),
+        started_ms=event.started_at_ms,
+        completed_ms=event.completed_at_ms,
+        fields=fields,
+        raw=raw,
+    )
+
+
+def words_of(fields: Fields, root: str, is_item: bool) -> dict[str, Any]:
+    """The small members that the status table may name, at the places where the line has them."""
+    small: dict[str, Any] = {"type": fields.type}
+    for name in ("status", "success"):
+        value = getattr(fields, name)
+        if isinstance(value, str | bool):
+            small[name] = value
+    if fields.result:
+        small["result"] = _outcome(fields.result)
+    return {root: {"item": small} if is_item else small}
+
+
+def _outcome(raw: Raw) -> Any:
+    """``{"Ok": {"isError": …}}`` or ``{"Err": …}`` of an MCP call, without their contents."""
+    members = members_of(raw)
+    if "Err" in members:
+        return {"Err": ""}
+    if "Ok" in members:
+        flag = value_of(members_of(members["Ok"]).get("isError", ABSENT))
+        return {"Ok": {} if flag is None else {"isError": flag}}
+    return {}
+
+
+# -- process details ----------------------------------------------------------------------------------------------
+
+
+def put_times(result: ToolResult, execution: Execution) -> bool:
+    """Sets start, end and duration as recorded (ASR-261).
+
+    Returns:
+        False where they contradict each other: then only the duration, the process's own, is kept.
+    """
+    duration = secs_nanos(execution.fields.duration)
+    result.duration_ms = None if duration is MISSING or duration < 0 else number(duration)
+    start, end = time_of(execution.started_ms), time_of(execution.completed_ms)
+    if start is not None and end is not None:
+        span = execution.completed_ms - execution.started_ms
+        # Both times are cut to milliseconds.
+        if span < 0 or (result.duration_ms or 0) > span + 2:
+            return False
+    result.started_at, result.completed_at = start, end
+    return True
+
+
+def exit_code(value: Any) -> int | None:
+    """A recorded numeric exit status within the range of ASR-260."""
+    if type(value) is int and INT32_LOW <= value <= INT32_HIGH:
+        return value
+    return None
+
+
+def native_path(pen: Pen, value: Any) -> PathRef | None:
+    """A recorded path or ``file:`` URL under the session's roots."""
+    path = text(value)
+    if path is None:
+        return None
+    local = file_url(path)
+    return pen.path(local if isinstance(local, str) else path)
+
+
+def put_exec(pen: Pen, result: ToolResult, fields: Fields) -> None:
+    """Sets the process details of a result (ASR-260, 267, 288 to 291)."""
+    command = fields.command
+    if isinstance(command, list) and not all(isinstance(word, str) for word in command):
+        command = None
+    process = fields.process_id
+    made = Exec(
+        command=command if isinstance(command, list) else text(command),
+        cwd=native_path(pen, fields.cwd),
+        exit_code=exit_code(fields.exit_code),
+        process_id=process if isinstance(process, str) else _safe(process),
+    )
+    result.exec = made
+    for member, raw in (
+        ("output", fields.aggregated_output),
+        ("stdout", fields.stdout),
+        ("stderr", fields.stderr),
+    ):
+        # Rollouts blank stdout and stderr and keep the merged output: an empty text there says nothing.
+        if mark(raw) == b'"' and (len(raw) > 2 or member == "output"):
+            _stream(pen, result, made, member, raw)
+    if made == Exec():
+        result.exec = None
+
+
+def _safe(value: Any) -> int | None:
+    found = number(value)
+    return found if type(found) is int else None
+
+
+def _stream(pen: Pen, result: ToolResult, made: Exec, member: str, raw: Raw) -> None:
+    if len(raw) > INLINE_MOST or CUT_MARK in bytes(raw):
+        words = (text_of(raw) or "").encode("utf-8", "replace")
+        cut = CUT_MARK in words and len(words) == PERSISTED_MOST
+        if len(words) > INLINE_MOST:
+            pen.capture(result, f"exec.{member}", "external", blob=pen.desk.blob(words, "text/plain"))
+            return
+        if cut:
+            pen.capture(result, f"exec.{member}", "truncated", reason="cut by Codex before it was stored")
+    setattr(made, member, verbatim(raw))
+
+
+# -- the rest -----------------------------------------------------------------------------------------------------
+
+
+def put_error(result: ToolResult, fields: Fields) -> None:
+    """Sets the error as the source words it."""
+    error = fields.error
+    if isinstance(error, dict) and isinstance(error.get("message"), str):
+        code = error.get("code")
+        result.error = Error(
+            message=error["message"], code=code if isinstance(code, str | int) and code is not True else None
+        )
+    elif text(error):
+        result.error = Error(message=error)
+    elif fields.result:
+        message = text_of(members_of(fields.result).get("Err", ABSENT))
+        if message:
+            result.error = Error(message=message)
+
+
+def provider_of(fields: Fields) -> Provider | None:
+    """MCP server and tool, where they stand in fields of their own (ASR-255, 276)."""
+    server, tool = fields.server, fields.tool
+    if fields.invocation:
+        invocation = members_of(fields.invocation)
+        server = text_of(invocation.get("server", ABSENT))
+        tool = text_of(invocation.get("tool", ABSENT))
+    if text(server) is None:
+        return None
+    return Provider(kind="mcp", server=server, tool=text(tool), identity="exact")
+
+
+def structured(execution: Execution) -> Raw | None:
+    """The tool's own structured result, if the line has one."""
+    fields = execution.fields
+    for raw in (fields.result, fields.content_items, fields.results):
+        if raw and bytes(raw) != b"null":
+            return raw
+    return None
+
+
+def input_of(execution: Execution) -> Raw | None:
+    """The arguments of a call that only its execution tells of."""
+    fields = execution.fields
+    arguments = fields.arguments
+    if fields.invocation:
+        arguments = members_of(fields.invocation).get("arguments", ABSENT)
+    if arguments:
+        return arguments
+    members: dict[str, Any] = {}
+    for name in ("command", "query", "path", "prompt", "revised_prompt", "tool"):
+        value = getattr(fields, name)
+        if value is not None and not (name == "tool" and fields.server is not None):
+            members[name] = value
+    if fields.action:
+        members["action"] = fields.action
+    if fields.changes and not members:
+        members["changes"] = fields.changes
+    return raw_json(members) if members else None
+
+
+# -- changed files ------------------------------------------------------------------------------------------------
+
+_WORDS = {"add": "add", "update": "modify", "delete": "delete"}
+
+
+def changes_of(pen: Pen, raw: Raw) -> list[Change]:
+    """Changed files as supplied, in any of their shapes.
+
+    An object by path (``{type, content | unified_diff, move_path}``, or ``{add: {…}}`` in the older events), or a list
+    of ``{path, kind}``.
+    """
+    found = []
+    for path, change in members_of(raw).items():
+        found.append(_change(pen, path, members_of(change)))
+    for item in parts_of(raw):
+        members = members_of(item)
+        named = text_of(members.get("path", ABSENT))
+        if named:
+            kind = text_of(members.get("kind", ABSENT))
+            found.append(Change(path=pen.path(named), change=_WORDS.get(kind or "", kind)))
+    return found
+
+
+def _change(pen: Pen, path: str, members: dict[str, Raw]) -> Change:
+    kind = text_of(members.get("type", ABSENT))
+    if kind is None and len(members) == 1:
+        kind, inner = next(iter(members.items()))
+        members = members_of(inner)
+    change = Change(path=pen.path(path), change=_WORDS.get(kind or "", kind))
+    moved = text_of(members.get("move_path", ABSENT))
+    if moved:
+        change.old_path, change.path, change.change = change.path, pen.path(moved), "move"
+    diff, content = members.get("unified_diff"), members.get("content")
+    if diff is not None and mark(diff) == b'"':
+        change.patch = Patch(format="unified", value=diff)
+    elif content is not None and mark(content) == b'"':
+        change.patch = Patch(format="full_text", value=content)
+    return change

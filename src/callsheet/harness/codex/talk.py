@@ -1,0 +1,264 @@
+"""Messages, reasoning, usage, turns and compactions of a thread.
+
+Owns: who wrote a message (the kinds that Codex records for its parts since 0.160, the events about what the person
+typed in older files, else the role and the harness's own tags, by the registry's ``[[line]]`` rows), summaries apart
+from raw chain of thought (decision 11), usage as reported, and the states of a turn.
+
+Must never know: calls and results.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import Raw
+
+from callsheet.harness._port.pen import Pen, number, raw_json, verbatim
+from callsheet.harness.codex import contents
+from callsheet.harness.codex.shapes import (
+    ABSENT,
+    Payload,
+    mark,
+    members_of,
+    parts_of,
+    payload_text,
+    text,
+    text_of,
+    value_of,
+)
+from callsheet.harness.codex.survey import Survey
+from callsheet.records import Compaction, Count, Error, Message, Part, Reasoning, Turn, Usage
+from callsheet.registry import Registry
+from callsheet.registry.via import numbers
+from callsheet.registry.when import MISSING
+
+NOT_ASKED = "raw chain of thought is kept only when asked for"
+ENCRYPTED = "encrypted by the model's provider"
+INVENTED = "a migration of an older file wrote this end; nothing recorded it"
+
+_TAG = re.compile(r"\s*<([A-Za-z][A-Za-z_-]{0,40})>")
+AGENTS_MD = "# AGENTS.md instructions for "
+
+
+class Talk:
+    """Writes the records of one thread that are neither calls nor results."""
+
+    def __init__(self, pen: Pen, survey: Survey, registry: Registry) -> None:
+        self._pen = pen
+        self._survey = survey
+        self._kinds: dict[str, str] = {}
+        self._roles: dict[str, str] = {}
+        self._tags: dict[str, str] = {}
+        for row in registry.line:
+            if row.becomes == "message" and row.author:
+                table = (
+                    self._tags if row.tag else self._kinds if row.type.startswith("content/") else self._roles
+                )
+                table[row.tag or row.type.rpartition("#")[2].removeprefix("content/")] = row.author
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    def message(self, payload: Payload, pointer: str) -> list[Message]:
+        """A message; one record for each author of its parts."""
+        pen = self._pen
+        raw = payload.content
+        items = parts_of(raw) if mark(raw) == b"[" else [raw] if raw and bytes(raw) != b"null" else []
+        if not items:
+            return []
+        authors = self._authors(payload, items)
+        written: list[Message] = []
+        start = 0
+        for end in range(1, len(items) + 1):
+            if end < len(items) and authors[end] == authors[start]:
+                continue
+            whole = start == 0 and end == len(items)
+            at = f"{pointer}/content" if whole else f"{pointer}/content/{start}"
+            record = Message(
+                author=authors[start],
+                content=[contents.part(item, pen.desk) for item in items[start:end]],
+                message_id=text(payload.id),
+                native=pen.native("message", at),
+            )
+            pen.readable(record, "content", at if whole else f"{pointer}/content")
+            pen.write(record)
+            written.append(record)
+            start = end
+        return written
+
+    def _authors(self, payload: Payload, items: list[Raw]) -> list[str]:
+        role = payload.role if isinstance(payload.role, str) else ""
+        kinds = self._kinds_of(payload)
+        if len(kinds) == len(items):
+            by_role = self._roles.get(role, role or "harness")
+            return [self._author_of_kind(kind, by_role) for kind in kinds]
+        return [self._author(role, items)] * len(items)
+
+    @staticmethod
+    def _kinds_of(payload: Payload) -> list[Any]:
+        raw = payload.internal_chat_message_metadata_passthrough
+        if not raw or b"content_item_kinds" not in bytes(raw):
+            return []
+        kinds = value_of(members_of(raw).get("content_item_kinds", ABSENT))
+        return kinds if isinstance(kinds, list) else []
+
+    def _author_of_kind(self, kind: Any, by_role: str) -> str:
+        if not isinstance(kind, str):
+            return by_role
+        found = self._kinds.get(kind.partition(".")[0], "harness")
+        return by_role if found == "role" else found
+
+    def _author(self, role: str, items: list[Raw]) -> str:
+        if role != "user":
+            return self._roles.get(role, role or "harness")
+        words = [text_of(members_of(item).get("text", ABSENT)) for item in items if mark(item) == b"{"]
+        told = [word for word in words if word is not None]
+        if self._survey.tells_typed:
+            typed = self._survey.typed
+            known = hash("".join(told)) in typed or any(hash(word) in typed for word in told)
+            return "user" if known else "harness"
+        first = told[0] if told else ""
+        found = _TAG.match(first)
+        tag = "INSTRUCTIONS" if first.startswith(AGENTS_MD) else found.group(1) if found else ""
+        closed = f"</{tag}>" in first
+        return self._tags.get(tag, "user") if tag and closed else self._roles.get(role, "user")
+
+    def agent_message(self, payload: Payload, pointer: str) -> None:
+        """What one agent told another, as the harness handed it over."""
+        pen = self._pen
+        record = Message(author="harness", content=contents.parts(payload.content, pen.desk))
+        record.message_id = text(payload.id)
+        record.native = pen.native("message", f"{pointer}/content")
+        members = members_of(payload_text(pen.unit.data)) if pen.unit.exact is None else {}
+        told = {name: text_of(members[name]) for name in ("author", "recipient") if name in members}
+        if told:
+            record.native.extra = raw_json(told)
+        pen.readable(record, "content", f"{pointer}/content")
+        pen.write(record)
+
+    # -- reasoning ----------------------------------------------------------------------------------------------
+
+    def reasoning(self, payload: Payload, pointer: str) -> None:
+        """Summaries, and what is said of raw chain of thought."""
+        pen = self._pen
+        summary = [contents.part(item, pen.desk) for item in parts_of(payload.summary)]
+        raw = parts_of(payload.content)
+        if summary:
+            record = Reasoning(
+                form="summary", content=summary, native=pen.native("reasoning", f"{pointer}/summary")
+            )
+            pen.readable(record, "content", f"{pointer}/summary")
+            pen.write(record)
+        if raw or mark(payload.content) == b'"':
+            record = Reasoning(form="raw", native=pen.native("reasoning", f"{pointer}/content"))
+            if pen.desk.keep_reasoning:
+                record.content = contents.parts(payload.content, pen.desk)
+                pen.readable(record, "content", f"{pointer}/content")
+            else:
+                pen.capture(record, "content", "redacted", reason=NOT_ASKED)
+            pen.write(record)
+        elif not summary:
+            record = Reasoning(native=pen.native("reasoning", pointer or None))
+            if b'"encrypted_content"' in pen.unit.data:
+                pen.capture(record, "content", "redacted", reason=ENCRYPTED)
+            else:
+                pen.capture(record, "content", "absent")
+            pen.write(record)
+
+    # -- usage --------------------------------------------------------------------------------------------------
+
+    def usage_record(self, payload: Payload) -> None:
+        """One response's usage, and the thread's total so far (0.160 and later)."""
+        pen = self._pen
+        counts = counts_of(value_of(payload.usage))
+        if counts:
+            native = pen.native("usage", "/payload/usage")
+            response = text(payload.response_id)
+            pen.write(Usage(scope="inference", counts=counts, inference_id=response, native=native))
+        total = counts_of(value_of(payload.thread_token_usage))
+        if total:
+            native = pen.native("usage", "/payload/thread_token_usage")
+            pen.write(Usage(scope="session", cumulative=True, counts=total, native=native))
+
+    def token_count(self, payload: Payload) -> None:
+        """The session's total so far, as reported; written again without any response, it is written again here."""
+        if self._survey.has_usage:
+            return
+        members = members_of(payload.info)
+        counts = counts_of(value_of(members.get("total_token_usage", ABSENT)))
+        if not counts:
+            return
+        window = number(value_of(members.get("model_context_window", ABSENT)))
+        record = Usage(scope="session", cumulative=True, counts=counts)
+        record.context_window = window if isinstance(window, int) else None
+        record.native = self._pen.native("usage", "/payload/info")
+        self._pen.write(record)
+
+    # -- turns --------------------------------------------------------------------------------------------------
+
+    def turn(self, payload: Payload) -> None:
+        """A turn starts, ends, or is aborted."""
+        pen = self._pen
+        kind = payload.type
+        turn_id = text(payload.turn_id)
+        source = pen.source.id
+        record = Turn(
+            turn_id=turn_id or f"#{source}.{pen.unit.line.number}",
+            id_source="native" if turn_id else "derived",
+            status={"task_started": "running", "task_complete": "completed"}.get(kind, "interrupted"),
+            native=pen.native("turn", "/payload"),
+        )
+        if kind == "turn_aborted":
+            record.reason = text(payload.reason)
+        record.duration_ms = _positive(payload.duration_ms)
+        if isinstance(payload.error, dict):
+            record.status = "failed"
+            record.error = error_of(payload.error)
+        if turn_id in self._survey.invented_turns:
+            assert record.native is not None
+            record.native.synthetic = True
+            if kind == "task_complete":
+                record.status, record.reason = "unknown", INVENTED
+        key = f"turn {record.turn_id}"
+        pen.revise(key, record)
+        if kind != "task_started":
+            pen.forget(key)
+
+    # -- compaction ---------------------------------------------------------------------------------------------
+
+    def compacted(self, payload: Payload) -> None:
+        """The context was replaced."""
+        pen = self._pen
+        record = Compaction(native=pen.native("compaction", "/payload"))
+        if mark(payload.message) == b'"' and len(payload.message) > 2:
+            record.summary = [Part(type="text", text=verbatim(payload.message))]
+            pen.readable(record, "summary", "/payload/message")
+        members = members_of(payload_text(pen.unit.data)) if pen.unit.exact is None else {}
+        told = {
+            name: value_of(members[name])
+            for name in ("window_id", "window_number", "previous_window_id", "first_window_id")
+            if name in members
+        }
+        if told:
+            record.after = raw_json(told)
+        pen.write(record)
+
+
+def _positive(value: Any) -> int | float | None:
+    found = number(value)
+    return found if found is not None and found >= 0 else None
+
+
+def error_of(value: dict[str, Any]) -> Error:
+    """An error as the source words it."""
+    message, code = value.get("message"), value.get("codex_error_info", value.get("code"))
+    fits = code if isinstance(code, str | int) and code is not True and code is not False else None
+    if isinstance(code, dict):
+        fits = next(iter(code), None)
+    return Error(message=message if isinstance(message, str) else None, code=fits)
+
+
+def counts_of(value: Any) -> list[Count]:
+    """Every number of an object, under its own name."""
+    found = numbers(value)
+    return [] if found is MISSING else [Count(**one) for one in found]
