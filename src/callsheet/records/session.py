@@ -16,13 +16,17 @@ class Agent(Shape, kw_only=True):
 
 
 class SourceEntry(Shape, kw_only=True):
-    """A native source that this stream was made from. ``size`` in bytes."""
+    """A native source that this stream was made from. ``size`` in bytes.
+
+    ``encoding`` names how the file is packed (``zstd``); size, digest and every offset are those of the text inside.
+    """
 
     id: str
     kind: str
     path: str
     size: int | None = None
     sha256: str | None = None
+    encoding: str | None = None
 
 
 class Parent(Shape, kw_only=True):

@@ -91,7 +91,7 @@ def check_harness(adapter: Stored, path: Path | Files, root: str | None = None) 
 
 def check_reading(reading: Reading, files: Files) -> list[Flaw]:
     """Holds one reading against the native bytes it was made from."""
-    data = {source.id: files.content[source.path] for source in reading.sources}
+    data = {source.id: files.text(source.path) for source in reading.sources}
     seen = _Seen(data)
     flaws: list[Flaw] = []
     for stream in reading.streams:

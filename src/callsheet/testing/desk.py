@@ -19,6 +19,7 @@ from msgspec import Struct
 from callsheet.harness._port import Session, Stored
 from callsheet.records import BlobRef, Record, SourceEntry, encode
 from callsheet.records.bundle import Diagnostic, stream_id
+from callsheet.wire.inflate import Torn, inflate, is_compressed
 from callsheet.wire.lines import Line, split_lines
 
 
@@ -50,6 +51,19 @@ class Files:
     def is_file(self, path: str) -> bool:
         """Whether a file is there."""
         return path in self.content
+
+    def text(self, path: str) -> bytes:
+        """The bytes of a file; those inside a compressed one."""
+        data = self.content[path]
+        if not is_compressed(data):
+            return data
+        found = bytearray()
+        try:
+            for piece in inflate([data]):
+                found += piece
+        except Torn:
+            pass  # the engine says so; what came out before the damage is read
+        return bytes(found)
 
     def head(self, path: str, size: int = 65536) -> bytes:
         """First bytes of a file."""
@@ -105,6 +119,7 @@ class MemoryDesk:
         self.keep_reasoning = keep_reasoning
         self.reading = Reading([], [], {}, [])
         self.masks: list[tuple[str, str]] = []
+        self.hidden: list[tuple[str, int, int]] = []
         self._files = files
         self._chunk = chunk
         self._data: dict[str, bytes] = {}
@@ -113,8 +128,9 @@ class MemoryDesk:
         """Registers a source."""
         if path not in self._files.content:
             raise FileNotFoundError(2, "No such file or directory", path)
-        data = self._files.content[path]
+        data = self._files.text(path)
         entry = SourceEntry(id=f"s{len(self._data)}", kind=kind, path=path, size=len(data))
+        entry.encoding = "zstd" if is_compressed(self._files.content[path]) else None
         self._data[entry.id] = data
         self.reading.sources.append(entry)
         return entry
@@ -163,6 +179,10 @@ class MemoryDesk:
     def mask(self, source: SourceEntry, secret: str) -> None:
         """Notes a secret."""
         self.masks.append((source.id, secret))
+
+    def hide(self, source: SourceEntry, offset: int, size: int) -> None:
+        """Notes a place that is not to be kept."""
+        self.hidden.append((source.id, offset, size))
 
 
 def read_session(

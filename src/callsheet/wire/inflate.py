@@ -11,8 +11,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 
-import zstandard
-
 MAGIC = b"\x28\xb5\x2f\xfd"
 MOST = 1 << 36
 """Bytes at most that a file may inflate to."""
@@ -28,6 +26,8 @@ def head_of(head: bytes, size: int) -> bytes:
     """The first bytes of a text, given the first bytes of its file, compressed or not."""
     if not is_compressed(head):
         return head[:size]
+    import zstandard  # only where it is needed: most files are plain
+
     reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(
         io.BytesIO(head), read_across_frames=True
     )
@@ -50,6 +50,8 @@ def inflate(chunks: Iterable[bytes], most: int = MOST) -> Iterator[bytes]:
     Raises:
         Torn: After everything that could be had.
     """
+    import zstandard
+
     size = 0
     step = 1 << 14
     machine = zstandard.ZstdDecompressor(max_window_size=_WINDOW)

@@ -1,8 +1,8 @@
 """How a call was executed, as items and events of every generation tell it.
 
 Owns the loose struct of their members and ``Execution``: process details, times, changed files, MCP identity,
-the tool's structured result, the native words for the outcome. Every member comes from a field made for it (decision 8); nulls
-that mean "not available" are left out (ASR-288).
+the tool's structured result, the native words for the outcome. Every member comes from a field made for it (decision
+8); nulls that mean "not available" are left out (ASR-288).
 
 Must never know: outputs, other lines, what an outcome is called in a record.
 """
