@@ -110,6 +110,7 @@ MEANING: dict[str, dict[str, str]] = {
         "path": "Where it was read.",
         "size": "Bytes.",
         "sha256": "Digest of the whole source.",
+        "encoding": "How the file is packed; size, digest and offsets are those of the text inside.",
     },
     "Parent": {"session": "The session.", "callId": "The call."},
     "ToolCall": {
