@@ -2,30 +2,36 @@
 
 Owns: opening read-only, also while the owner writes (its write-ahead log is read along), without leaving files beside
 a database that nobody has open; the copy that is read instead when its log has no index or its schema cannot be
-parsed by the SQLite at hand; and the extract, a private database of the chosen rows alone, made in one snapshot, so
-that every later pass, the digest and the native copy speak of the same rows.
+parsed by the SQLite at hand; and the chosen rows as JSON lines, taken in one snapshot, so that every later pass, the
+digest and the native copy speak of the same rows.
 
 Must never know: what a table means, records.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from callsheet.errors import SourceError
+from callsheet.wire.inflate import Torn, inflate, is_compressed
 
 MAGIC = b"SQLite format 3\0"
 WAIT_SECONDS = 5.0
 """How long a lock of the owner is waited for."""
 BATCH = 256
 COPY_TRIES = 3
+VALUE_MOST = 1 << 28
+"""Bytes at most that a compressed value may inflate to."""
 _CHECK = re.compile(r"\bCHECK\s*\(", re.IGNORECASE)
 _TOKEN = re.compile(
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|[()]", re.DOTALL
@@ -42,12 +48,17 @@ class Selection(NamedTuple):
 
     Attributes:
         table: Its name.
+        key: Columns that name a row.
+        value: Columns of which the first that is not null is the row's text (a compressed one is inflated); empty:
+            the row itself is, as an object of its columns.
         where: Which rows; empty for all.
         order: Columns to sort by.
         columns: Which columns; empty for all.
     """
 
     table: str
+    key: tuple[str, ...] = ()
+    value: tuple[str, ...] = ()
     where: Where = {}  # noqa: RUF012 (never changed)
     order: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -59,13 +70,11 @@ class Layout(NamedTuple):
     Attributes:
         tables: Table to its columns, as the owner's database has them.
         user_version: ``PRAGMA user_version``.
-        damaged: Table to what SQLite said when its rows broke off.
         notes: What was done to read it, one line each.
     """
 
     tables: dict[str, list[str]]
     user_version: int
-    damaged: dict[str, str]
     notes: tuple[str, ...] = ()
 
 
@@ -259,7 +268,7 @@ def _layout(connection: sqlite3.Connection, notes: Sequence[str]) -> Layout:
         columns = connection.execute(f"PRAGMA table_info({_quoted(_name(name))})").fetchall()
         tables[_name(name)] = [_name(column[1]) for column in columns]
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return Layout(tables, version, {}, tuple(notes))
+    return Layout(tables, version, tuple(notes))
 
 
 def _query(selection: Selection, columns: Sequence[str]) -> tuple[str, list[Value]] | None:
@@ -302,124 +311,81 @@ def read_rows(path: Path, selections: Sequence[Selection]) -> tuple[Layout, list
     return layout, found
 
 
-def extract(path: Path, selections: Sequence[Selection], out: Path) -> Layout:
-    """Copies the chosen rows, in one snapshot, into a new database.
+def text_of_rows(path: Path, selections: Sequence[Selection]) -> Iterator[bytes]:
+    """The chosen rows of a database as JSON lines, read in one snapshot.
 
-    Tables and columns have the names they have in the owner's database; values keep their storage class. Where a
-    table breaks off, the rows before it stand and ``Layout.damaged`` says so.
+    The first line is ``{"layout": {"tables", "user_version", "notes"}}``. A row is ``{"table", "key", "column",
+    "value"}`` with the column's JSON text as it stands, ``{…, "text"}`` where that is no JSON on one line, or
+    ``{"table", "key", "value"}`` with an object of all columns. Where a table breaks off,
+    ``{"damaged": {"table", "message"}}`` stands in place of the rest.
 
     Raises:
         SourceError: The database cannot be read.
     """
     with _opened(path) as (connection, notes):
         layout = _layout(connection, notes)
-        target = sqlite3.connect(out, isolation_level=None)
-        try:
-            for pragma in ("journal_mode = OFF", "synchronous = OFF", "secure_delete = ON"):
-                target.execute(f"PRAGMA {pragma}")
-            for selection in selections:
-                columns = layout.tables.get(selection.table)
-                query = None if columns is None else _query(selection, columns)
-                if query is not None:
-                    _copy(connection, query, target, selection.table, layout)
-        finally:
-            target.close()
-    return layout
+        yield _encode({"layout": layout._asdict()}) + b"\n"
+        for selection in selections:
+            columns = layout.tables.get(selection.table)
+            query = None if columns is None else _query(selection, columns)
+            if query is None:
+                continue
+            try:
+                rows = connection.execute(*query)
+                names = [_name(column[0]) for column in rows.description]
+                while batch := rows.fetchmany(BATCH):
+                    for row in batch:
+                        yield _line(selection, dict(zip(names, row, strict=True)))
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                    raise
+                yield _encode({"damaged": {"table": selection.table, "message": str(error)}}) + b"\n"
 
 
-def _copy(
-    connection: sqlite3.Connection,
-    query: tuple[str, list[Value]],
-    target: sqlite3.Connection,
-    table: str,
-    layout: Layout,
-) -> None:
-    target.execute("BEGIN")
+def _line(selection: Selection, row: dict[str, Value]) -> bytes:
+    key = _encode({name: _plain(row[name]) for name in selection.key if name in row})
+    head = b'{"table":' + _encode(selection.table) + b',"key":' + key
+    for column in selection.value:
+        value = row.get(column)
+        if value is None:
+            continue
+        data = value.encode() if isinstance(value, str) else value
+        if isinstance(data, bytes):
+            data = _inflated(data)
+            form = (
+                b',"value":' + data
+                if _stands(data)
+                else b',"text":' + _encode(data.decode("utf-8", "replace"))
+            )
+            return head + b',"column":' + _encode(column) + form + b"}\n"
+    whole = _encode({name: _plain(value) for name, value in row.items()})
+    return head + b',"value":' + whole + b"}\n"
+
+
+def _plain(value: Value) -> Any:
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _inflated(data: bytes) -> bytes:
+    if not is_compressed(data):
+        return data
     try:
-        rows = connection.execute(*query)
-        names = ", ".join(_quoted(column[0]) for column in rows.description)
-        marks = ", ".join("?" * len(rows.description))
-        target.execute(f"CREATE TABLE IF NOT EXISTS {_quoted(table)} ({names})")
-        while batch := rows.fetchmany(BATCH):
-            target.executemany(f"INSERT INTO {_quoted(table)} VALUES ({marks})", batch)
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-            raise
-        layout.damaged[table] = str(error)
-    target.execute("COMMIT")
+        return b"".join(inflate([data], VALUE_MOST))
+    except Torn:
+        return data  # the adapter finds no JSON in it, and says so
 
 
-class Extract:
-    """An extract opened for reading."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._connection = _connect(path, "mode=ro&immutable=1")
-        self._columns = {
-            _name(name): [
-                _name(column[1])
-                for column in self._connection.execute(f"PRAGMA table_info({_quoted(_name(name))})")
-            ]
-            for (name,) in self._connection.execute("SELECT name FROM sqlite_master").fetchall()
-        }
-
-    def rows(self, selection: Selection) -> Iterator[dict[str, Value]]:
-        """The rows of a selection, one at a time; none for a table or column that is not there."""
-        query = _query(selection, self._columns.get(selection.table, []))
-        if query is None or selection.table not in self._columns:
-            return
-        found = self._connection.execute(*query)
-        names = [column[0] for column in found.description]
-        while batch := found.fetchmany(BATCH):
-            for row in batch:
-                yield dict(zip(names, row, strict=True))
-
-    def close(self) -> None:
-        """Closes it."""
-        self._connection.close()
-
-
-Change = Callable[[str, str, Value], tuple[Value, int]]
-"""Given table, column and value: what is to stand there, and how many places were masked."""
-
-
-def rewrite(path: Path, out: Path, change: Change) -> int:
-    """Copies an extract and changes its texts and blobs on the way; returns how many places were changed."""
-    shutil.copyfile(path, out)
-    count = 0
-    target = sqlite3.connect(out, isolation_level=None)
-    target.text_factory = _text
+def _stands(data: bytes) -> bool:
+    """Whether a text may stand on a line of its own as a JSON value."""
+    if b"\n" in data:
+        return False
     try:
-        for pragma in ("journal_mode = OFF", "synchronous = OFF", "secure_delete = ON"):
-            target.execute(f"PRAGMA {pragma}")
-        target.execute("BEGIN")
-        for (name,) in target.execute("SELECT name FROM sqlite_master").fetchall():
-            count += _rewritten(target, _name(name), change)
-        target.execute("COMMIT")
-        if count:
-            target.execute("VACUUM")  # nothing of what was there stays in free pages
-    finally:
-        target.close()
-    return count
+        data.decode("utf-8")
+        _any(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
-def _rewritten(target: sqlite3.Connection, table: str, change: Change) -> int:
-    count = last = 0
-    select = f"SELECT rowid, * FROM {_quoted(table)} WHERE rowid > ? ORDER BY rowid LIMIT {BATCH}"
-    while True:
-        rows = target.execute(select, (last,))
-        columns = [_name(column[0]) for column in rows.description][1:]
-        batch = rows.fetchall()
-        if not batch:
-            return count
-        last = batch[-1][0]
-        for number, *values in batch:
-            for column, value in zip(columns, values, strict=True):
-                if isinstance(value, str | bytes):
-                    changed, more = change(table, column, value)
-                    if more:
-                        count += more
-                        target.execute(
-                            f"UPDATE {_quoted(table)} SET {_quoted(column)} = ? WHERE rowid = ?",
-                            (changed, number),
-                        )
+_encode = msgspec.json.Encoder().encode
+_any = msgspec.json.Decoder(msgspec.Raw).decode
