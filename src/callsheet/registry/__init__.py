@@ -19,7 +19,7 @@ from callsheet.registry.facts import Fact, Marks, Unit
 from callsheet.registry.versions import Versions, in_ranges
 from callsheet.registry.when import Conditions, matches
 
-HARNESSES: tuple[str, ...] = ("claude-code", "codex")
+HARNESSES: tuple[str, ...] = ("claude-code", "codex", "acp")
 """Registry files that ship with the package."""
 
 
@@ -146,6 +146,32 @@ class ContentRule(Struct, kw_only=True):
         )
 
 
+class AgentRule(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What one agent is known to put into the open members of a shared protocol; pointers start at the named member.
+
+    Attributes:
+        name: The agent, as it names itself.
+        tool: In ``_meta``: the exact tool name, where the protocol's own member is absent.
+        parent: In ``_meta``: the call that contains this one.
+        exit: In ``rawOutput``: a numeric exit code.
+        error: In ``rawOutput``: the message of an error.
+        content: In ``rawOutput``: the text that reached the model, ``.`` the whole (decision 7d).
+        versions: Of the agent, for ``content``.
+        evidence: What showed it.
+        mcp_prefix: How names of MCP tools begin.
+    """
+
+    name: str
+    tool: str | None = None
+    parent: str | None = None
+    exit: str | None = None
+    error: str | None = None
+    content: str | None = None
+    versions: Versions = ""
+    evidence: str = ""
+    mcp_prefix: str | None = None
+
+
 class Never(Struct, kw_only=True):
     """A member that this harness never records; feeds the words 'not recorded'."""
 
@@ -195,6 +221,7 @@ class Registry(Struct, kw_only=True):
     unit: list[Unit] = []
     marks: Marks = Marks()
     caution: list[Caution] = []
+    agent: list[AgentRule] = []
 
     def tools(self) -> dict[str, Tool]:
         """Tools by exact name (a new dictionary: keep it)."""
