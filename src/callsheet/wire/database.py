@@ -54,6 +54,7 @@ class Selection(NamedTuple):
         where: Which rows; empty for all.
         order: Columns to sort by.
         columns: Which columns; empty for all.
+        distinct: Whether equal rows count once.
     """
 
     table: str
@@ -62,6 +63,7 @@ class Selection(NamedTuple):
     where: Where = {}  # noqa: RUF012 (never changed)
     order: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    distinct: bool = False
 
 
 class Layout(NamedTuple):
@@ -278,12 +280,15 @@ def _query(selection: Selection, columns: Sequence[str]) -> tuple[str, list[Valu
     if not named <= set(columns):
         return None
     chosen = [name for name in wanted if name in columns]
+    if not chosen:
+        return None
     terms: list[str] = []
     values: list[Value] = []
     for name, choices in selection.where.items():
         terms.append(f"{_quoted(name)} IN ({', '.join('?' * len(choices))})")
         values += choices
-    text = f"SELECT {', '.join(map(_quoted, chosen))} FROM {_quoted(selection.table)}"
+    distinct = "DISTINCT " if selection.distinct else ""
+    text = f"SELECT {distinct}{', '.join(map(_quoted, chosen))} FROM {_quoted(selection.table)}"
     if terms:
         text += f" WHERE {' AND '.join(terms)}"
     if selection.order:

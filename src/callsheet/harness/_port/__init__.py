@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from callsheet.records import BlobRef, Record, SourceEntry
+from callsheet.wire.database import Selection
 from callsheet.wire.lines import Line
 
 INLINE_MOST = 64 * 1024
@@ -32,6 +33,13 @@ class Folder(Protocol):
 
     def head(self, path: str, size: int = 65536) -> bytes:
         """The first bytes of a file, empty when it cannot be read."""
+
+    def rows(self, path: str, selections: list[Selection]) -> list[list[dict[str, Any]]]:
+        """A few small rows of a database, one list per selection; empty for tables that are not there.
+
+        Raises:
+            SourceError: The database cannot be read.
+        """
 
 
 class Session(NamedTuple):
@@ -72,6 +80,13 @@ class Desk(Protocol):
 
         Raises:
             OSError: It cannot be read.
+        """
+
+    def database(self, path: str, kind: str, selections: list[Selection]) -> SourceEntry:
+        """Registers the chosen rows of a database as a source of lines (``cells`` reads them).
+
+        Raises:
+            SourceError: The database cannot be read.
         """
 
     def lines(self, source: SourceEntry) -> Iterator[Line]:
