@@ -6,9 +6,26 @@ Owns ``DiskFolder``. Never follows a link out of the folder it lists, never open
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Opens a regular file for reading; a pipe or device is refused instead of waited for.
+
+    Raises:
+        OSError: It cannot be opened, or is no regular file.
+    """
+    # Without O_NONBLOCK the open itself would wait for a pipe's writer.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = os.fdopen(os.open(path, flags), "rb")
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def regular(path: Path) -> bool:
@@ -44,10 +61,8 @@ class DiskFolder:
 
     def head(self, path: str, size: int = 65536) -> bytes:
         """First bytes of a file, empty when it cannot be read."""
-        if not regular(Path(path)):
-            return b""
         try:
-            with Path(path).open("rb") as file:
+            with open_regular(Path(path)) as file:
                 return file.read(size)
         except OSError:
             return b""

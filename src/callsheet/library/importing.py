@@ -24,7 +24,7 @@ import msgspec
 from callsheet.errors import SourceError, UsageError
 from callsheet.harness import HARNESSES
 from callsheet.harness._port import Session, Stored
-from callsheet.library.folders import DiskFolder, regular
+from callsheet.library.folders import DiskFolder, open_regular, regular
 from callsheet.records import FORMAT, BlobRef, Gap, SourceEntry, ToolCall
 from callsheet.records.bundle import (
     Diagnostic,
@@ -302,9 +302,7 @@ def find_sessions(path: Path, kind: str | None) -> list[tuple[Stored, Session]]:
             raise SourceError("no sessions found in this folder", path=str(path))
         return found
     try:
-        with path.open("rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise SourceError("not a regular file", path=str(path))
+        with open_regular(path) as file:
             head = file.read(CHUNK)
     except (OSError, ValueError) as error:
         raise SourceError(getattr(error, "strerror", None) or str(error), path=str(path)) from None
