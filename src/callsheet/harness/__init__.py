@@ -6,7 +6,8 @@ An adapter turns native facts into records with their evidence. It never pairs, 
 from __future__ import annotations
 
 from callsheet.harness._port import Stored
+from callsheet.harness.acp import ACP
 from callsheet.harness.claude_code import CLAUDE_CODE
 
-HARNESSES: tuple[Stored, ...] = (CLAUDE_CODE,)
+HARNESSES: tuple[Stored, ...] = (CLAUDE_CODE, ACP)
 """Every adapter of stored files, in the order in which a file is offered to them."""

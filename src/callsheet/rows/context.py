@@ -64,6 +64,9 @@ class Context(Struct, kw_only=True):
         """Learns agent, roots and sources from the head of the stream; a registry that was given stays."""
         if self.registry is None and session.agent is not None:
             self.registry = known(session.agent.name)
+        for source in session.sources or ():
+            # A protocol that many agents speak is known by the kind of its source.
+            self.registry = self.registry or known(source.kind)
         self.roots = session.roots or {}
         self.sources = {source.id: source.path for source in session.sources or ()}
 

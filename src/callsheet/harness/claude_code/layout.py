@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from callsheet.harness._port import Folder, Session
 
@@ -62,6 +64,8 @@ def recognises(_name: str, head: bytes) -> bool:
         if not data:
             continue
         seen += 1
+        if _is_frame(data):
+            continue
         if data.startswith(b"{") and _TYPED.search(data) and any(mark in data for mark in _MARKS):
             return True
         if data.startswith((b'{"type":"summary"', b'{"type": "summary"')):
@@ -71,6 +75,23 @@ def recognises(_name: str, head: bytes) -> bool:
         if seen > 50:
             break
     return False
+
+
+class _Frame(msgspec.Struct):
+    dir: Any = None
+    frame: msgspec.Raw = msgspec.Raw()
+    jsonrpc: Any = None
+
+
+def _is_frame(data: bytes) -> bool:
+    """Whether a line is a frame of some protocol, which may carry what a session file has."""
+    if b'"frame"' not in data and b'"jsonrpc"' not in data:
+        return False
+    try:
+        line = msgspec.json.decode(data, type=_Frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return line.jsonrpc is not None or (line.dir is not None and len(line.frame) > 0)
 
 
 def _is_bare_talk(data: bytes) -> bool:

@@ -1,0 +1,13 @@
+"""The Agent Client Protocol, v1 and v2: frame logs (see notes.md beside this file).
+
+``shapes`` reads lines, ``fold`` is the pure fold of one connection (a live client feeds it the same),
+``calls``, ``asks``, ``talk`` and ``terminals`` are its parts, ``survey`` is the first pass over a log,
+``stored`` the adapter. ``registry/acp.toml`` holds the tables.
+"""
+
+from __future__ import annotations
+
+from callsheet.harness.acp.fold import Fold, Known, Settled
+from callsheet.harness.acp.stored import ACP
+
+__all__ = ["ACP", "Fold", "Known", "Settled"]

@@ -1,0 +1,597 @@
+"""The fold of one connection: frames in, records out. No clock, no file: a log and a live client feed it alike.
+
+Owns: which frame belongs to which session, the protocol version as negotiated, the requests that wait for an
+answer (ids count per direction), replays (frames between ``session/load`` or ``session/resume`` and its
+response) and the promise that every frame becomes a record or is kept unmapped. Sessions of one connection have
+a stream each.
+
+Must never know: where frames come from, files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from msgspec import Raw, Struct, field
+from msgspec.structs import replace
+
+from callsheet.harness._port import Desk
+from callsheet.harness._port.parts import ABSENT, members_of, part_at, text_of, whole_number_of
+from callsheet.harness._port.pen import Pen
+from callsheet.harness._port.units import Hole, Unit
+from callsheet.harness._port.veil import Veil
+from callsheet.harness.acp.asks import Asked, Asks
+from callsheet.harness.acp.calls import VERSIONS, Calls, Version
+from callsheet.harness.acp.shapes import Frame, LogLine, frames_of, id_text, received
+from callsheet.harness.acp.talk import Talk
+from callsheet.harness.acp.terminals import Terminals
+from callsheet.records import FORMAT, Agent, Native, Parent, Record, Ref, SourceEntry
+from callsheet.records import Session as SessionRecord
+from callsheet.registry import AgentRule, Registry, load
+from callsheet.registry.versions import in_ranges
+
+SESSIONS_MOST = 100
+"""Sessions of one connection that get a stream of their own."""
+WAITING_MOST = 1000
+"""Frames before the first session, and open requests, that are kept in mind."""
+OPENING = frozenset({"initialize", "session/new", "session/load", "session/resume", "session/fork"})
+"""Methods that negotiate, or begin or load a session."""
+TERMINAL_METHODS = frozenset(
+    {"terminal/create", "terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"}
+)
+
+
+class Known(Struct):
+    """What is known before the fold begins; empty for a live connection.
+
+    Attributes:
+        version: The version of a log without a negotiation.
+        agent: What the agent calls itself, and its version.
+        folders: Session to working folder.
+        titles: Session to title, and the frame that says so.
+        parents: Session to the session that started its agent.
+        sessions: Sessions with frames of their own.
+        replied: (session, call id) of calls after whose end the model spoke.
+    """
+
+    version: int | None = None
+    agent: tuple[str, str | None] | None = None
+    folders: dict[str, str] = {}
+    titles: dict[str, tuple[str, Ref]] = {}
+    parents: dict[str, str] = {}
+    sessions: set[str] = set()
+    replied: set[tuple[str, str]] = set()
+
+
+class Settled(NamedTuple):
+    """A record and the session whose stream it belongs to; None for a log without sessions."""
+
+    session: str | None
+    record: Record
+
+
+class Tray:
+    """A stream that only collects: ids are those that a stream of its own would give."""
+
+    def __init__(self, session: str | None, out: list[Settled]) -> None:
+        self.id = session or ""
+        self._session = session
+        self._out = out
+        self._count = 0
+
+    def write(self, record: Record) -> str:
+        """Collects a record and returns its id."""
+        record.id = f"r{self._count}"
+        self._count += 1
+        self._out.append(Settled(self._session, record))
+        return record.id
+
+
+class Request(Struct):
+    """A request that waits for its answer."""
+
+    method: str
+    session: str | None
+    params: Raw
+    ref: Ref
+    asked: Asked | None = None
+
+
+class SessionFold(Struct):
+    """One session of the connection."""
+
+    id: str | None
+    pen: Pen
+    terminals: Terminals
+    calls: Calls
+    talk: Talk
+    asks: Asks
+    head: set[tuple[str, int | None]] = field(default_factory=set)
+    lived: bool = False
+    replaying: bool = False
+    replay_known: bool = False
+
+
+class Fold:
+    """Folds the frames of one log or connection.
+
+    Args:
+        desk: Keeps blobs, takes diagnostics.
+        veil: Digests of earlier places.
+        sources: The sources that streams are made from.
+        known: What a survey found out, for a log.
+    """
+
+    def __init__(
+        self, desk: Desk, veil: Veil, sources: list[SourceEntry], known: Known | None = None
+    ) -> None:
+        self._desk = desk
+        self._veil = veil
+        self._sources = sources
+        self._known = known or Known()
+        self._registry: Registry = load("acp")
+        self._out: list[Settled] = []
+        self._sessions: dict[str | None, SessionFold] = {}
+        self._early: list[tuple[SourceEntry, Unit[LogLine]]] = []
+        self._origin: list[Ref] = []
+        self._requests: dict[tuple[bool, str], Request] = {}
+        self._version = VERSIONS[self._known.version or 1]
+        self._agent = self._known.agent
+        # Refs of frames that come before their session are made with this pen; it writes nothing.
+        self._scratch = Pen(desk, veil, Tray(None, []), {})
+        self._last: str | None = None
+
+    # -- in and out ---------------------------------------------------------------------------------------------
+
+    def feed(self, source: SourceEntry, unit: Unit[LogLine]) -> list[Settled]:
+        """Folds one line; returns what has settled."""
+        frames = list(frames_of(unit))
+        self._scratch.take(source, unit)
+        if not frames:
+            kind = None
+            if unit.native is not None:
+                kind = "raw" if unit.native.dir is not None and not unit.native.frame else "line"
+            self._unmapped(source, unit, kind)
+        for frame in frames:
+            self._frame(source, unit, frame, len(frames) == 1)
+        return self._given()
+
+    def gap(self, source: SourceEntry, hole: Hole) -> list[Settled]:
+        """Bytes that hold no frame."""
+        self._main().pen.gap(source, hole)
+        return self._given()
+
+    def close(self) -> list[Settled]:
+        """The end of the log: what has not settled yet is written as it stands."""
+        self._main()
+        for session in self._sessions.values():
+            session.talk.flush()
+            session.talk.write_prompts()
+            session.terminals.settle(last=True)
+            session.calls.settle(last=True)
+            session.calls.ended()
+        return self._given()
+
+    def _given(self) -> list[Settled]:
+        given, self._out[:] = list(self._out), []
+        return given
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    def _main(self) -> SessionFold:
+        """The session whose stream takes what belongs to none."""
+        for session in self._sessions.values():
+            return session
+        return self._begin(None, [])
+
+    def _begin(self, name: str | None, refs: list[Ref]) -> SessionFold:
+        known = self._known
+        key = name or ""
+        folder = known.folders.get(key)
+        roots = {"project": folder} if folder else {}
+        pen = Pen(self._desk, self._veil, Tray(name, self._out), roots)
+        agent, version = self._agent or (None, None)
+        record = SessionRecord(
+            format=FORMAT, native_session_id=name, sources=self._sources, ts_meaning="received"
+        )
+        if agent is not None:
+            record.agent = Agent(name=agent, version=version)
+        record.roots = roots or None
+        cited = [*self._origin, *refs]
+        if key in known.titles:
+            record.title, ref = known.titles[key]
+            cited.append(ref)
+        if key in known.parents:
+            record.parent = Parent(session=known.parents[key])
+        record.native = Native(refs=cited) if cited else None
+        pen.stream.write(record)
+        terminals = Terminals(pen)
+        calls = Calls(
+            pen,
+            terminals,
+            frozenset(call for session, call in known.replied if session == key),
+            self._rule(),
+        )
+        asks = Asks(pen, calls, self._registry)
+        session = SessionFold(name, pen, terminals, calls, Talk(pen, self._registry, self._has_stream), asks)
+        session.head = {(ref.source, ref.line) for ref in cited}
+        self._sessions[name] = session
+        early, self._early = self._early, []
+        for source, unit in early:
+            if (source.id, unit.line.number) not in session.head:
+                self._unmapped(source, unit, _kind_of_line(unit))
+        return session
+
+    def _has_stream(self, name: str) -> bool:
+        return name in self._sessions or name in self._known.sessions
+
+    def _rule(self) -> AgentRule | None:
+        name, version = self._agent or (None, None)
+        for rule in self._registry.agent:
+            if rule.name == name:
+                return rule if in_ranges(rule.versions, version) else replace(rule, content=None)
+        return None
+
+    def _session(self, name: str | None, refs: list[Ref] | None = None) -> SessionFold:
+        """The session of a name; a name beyond the bound shares the first one's stream as unmapped frames."""
+        if name is None:
+            return self._main()
+        found = self._sessions.get(name)
+        if found is None:
+            found = self._begin(name, refs or [])
+        return found
+
+    def _unmapped(self, source: SourceEntry, unit: Unit[LogLine], kind: str | None) -> None:
+        """Keeps a line that belongs to no session; before the first session it waits for that one's stream."""
+        if not self._sessions:
+            if len(self._early) < WAITING_MOST:
+                self._early.append((source, unit))
+                return
+            self._begin(None, [])
+        pen = self._main().pen
+        pen.take(source, unit, received(unit.native) if unit.native is not None else None)
+        pen.unmapped(kind)
+
+    # -- one frame ----------------------------------------------------------------------------------------------
+
+    def _frame(self, source: SourceEntry, unit: Unit[LogLine], frame: Frame, alone: bool) -> None:
+        request = None
+        if frame.method is None:
+            request = self._requests.pop((not frame.from_agent, frame.id or ""), None) or self._guess(frame)
+            kind = f"{request.method} response" if request is not None else "response"
+            name = request.session if request is not None else None
+        else:
+            kind, name = frame.method, self._named(frame)
+        if (frame.method or (request.method if request is not None else "")) in OPENING:
+            name = self._open(frame, request) or name
+        full = name not in self._sessions and len(self._sessions) >= SESSIONS_MOST
+        if name is None or full:
+            if full:
+                self._desk.diagnose(
+                    "many_sessions", "more sessions than get a stream", source, unit.line.number
+                )
+            self._ask(frame, name, None)
+            if full or not self._is_origin(unit):
+                self._unmapped(source, unit, kind)
+            return
+        session = self._session(name)
+        ts = received(unit.native) if unit.native is not None else None
+        session.pen.take(source, unit, ts, name if session.replaying else None)
+        self._last = name
+        if frame.method is None:
+            mapped = request is not None and self._answer(session, frame, request)
+        elif frame.method == "session/update":
+            kind, mapped = self._update(session, frame)
+        else:
+            mapped = self._call(session, frame)
+        mapped = mapped or (source.id, unit.line.number) in session.head
+        if not mapped and not session.pen.written:
+            # Of a batch each unmapped frame keeps the line; a line that is one frame is kept as it is.
+            session.pen.unmapped(kind, None, None if alone else frame.pointer)
+
+    def _named(self, frame: Frame) -> str | None:
+        """The session that a request or notification is about."""
+        params = members_of(frame.params)
+        name = text_of(params.get("sessionId", ABSENT))
+        if name is None and frame.method == "elicitation/create":
+            about = self._requests.get((False, id_text(params.get("requestId", ABSENT)) or ""))
+            name = (about.session if about is not None else None) or self._last
+        return name
+
+    def _is_origin(self, unit: Unit[LogLine]) -> bool:
+        """Whether the head of the coming stream cites this line."""
+        here = any(ref.line == unit.line.number for ref in self._origin)
+        return here and not self._sessions
+
+    def _open(self, frame: Frame, request: Request | None) -> str | None:
+        """Negotiation and session set-up; returns the session that it is about."""
+        ref = self._scratch.ref("start", frame.pointer)
+        method = frame.method or (request.method if request is not None else "")
+        if method == "initialize":
+            if frame.method is not None:
+                # A new process: its request ids begin again.
+                self._requests.clear()
+                self._origin = [ref] if self._sessions else [*self._origin, ref]
+            else:
+                self._negotiated(frame.result)
+                self._origin.append(ref)
+            self._ask(frame, None, ref)
+            return None
+        if frame.method is not None:
+            self._ask(frame, None, ref)
+            name = text_of(members_of(frame.params).get("sessionId", ABSENT))
+            if name is not None and method in ("session/load", "session/resume"):
+                self._folder(name, frame.params)
+                if name in self._sessions or len(self._sessions) < SESSIONS_MOST:
+                    session = self._session(name, [ref])
+                    session.replaying, session.replay_known = True, session.lived
+            elif not self._sessions:
+                self._origin.append(ref)
+            return name if method != "session/fork" else None
+        assert request is not None
+        if method in ("session/load", "session/resume") and request.session in self._sessions:
+            self._end_replay(self._sessions[request.session])
+            return request.session
+        name = text_of(members_of(frame.result).get("sessionId", ABSENT))
+        if name is not None and name not in self._sessions and len(self._sessions) < SESSIONS_MOST:
+            self._folder(name, request.params)
+            self._session(name, [request.ref, ref])
+        return name or request.session
+
+    def _folder(self, name: str, params: Raw) -> None:
+        folder = text_of(members_of(params).get("cwd", ABSENT))
+        if folder and name not in self._known.folders:
+            self._known.folders[name] = folder
+
+    def _end_replay(self, session: SessionFold) -> None:
+        session.talk.flush()
+        session.terminals.settle()
+        session.calls.settle()
+        session.replaying = False
+
+    def _negotiated(self, result: Raw) -> None:
+        told = members_of(result)
+        version = whole_number_of(told.get("protocolVersion", ABSENT))
+        if version is not None:
+            if version not in VERSIONS:
+                self._desk.diagnose("unknown_version", f"protocol version {version} is not known")
+            self._version = VERSIONS[min(max(version, 1), 2)]
+        self._agent = agent_of(told) or self._agent
+
+    def _guess(self, frame: Frame) -> Request | None:
+        """The request of an answer in a log that has the agent's half only, by what the answer alone can be."""
+        if not frame.from_agent:
+            return None
+        told = members_of(frame.result)
+        for member, method in (
+            ("protocolVersion", "initialize"),
+            ("sessionId", "session/new"),
+            ("stopReason", "session/prompt"),
+        ):
+            if member in told:
+                ref = self._scratch.ref("start", frame.pointer)
+                session = self._last if method == "session/prompt" else None
+                return Request(method, session, ABSENT, ref)
+        return None
+
+    def _ask(self, frame: Frame, session: str | None, ref: Ref | None, asked: Asked | None = None) -> None:
+        """Remembers a request until it is answered."""
+        if frame.method is None or frame.id is None:
+            return
+        while len(self._requests) >= WAITING_MOST:
+            self._requests.pop(next(iter(self._requests)))
+        name = session or text_of(members_of(frame.params).get("sessionId", ABSENT))
+        ref = ref or self._scratch.ref("request", frame.pointer)
+        self._requests[(frame.from_agent, frame.id)] = Request(
+            frame.method, name, Raw(bytes(frame.params)), ref, asked
+        )
+
+    # -- requests and notifications -----------------------------------------------------------------------------
+
+    def _call(self, session: SessionFold, frame: Frame) -> bool:
+        method, pointer = frame.method, frame.pointer
+        if method == "session/prompt" and not frame.from_agent:
+            session.lived = True
+            session.talk.prompt(frame.id or "", frame.params, pointer, self._version.null_clears)
+            self._ask(frame, session.id, session.pen.ref("start", f"{pointer}/params"))
+            return True
+        if method in ("session/request_permission", "elicitation/create") and frame.from_agent:
+            session.lived = True
+            session.talk.flush()
+            if frame.id is None:
+                return False
+            asked = session.asks.begin(frame.id, frame.params, pointer)
+            if method == "elicitation/create":
+                session.asks.elicitation(asked)
+            else:
+                session.asks.permission(asked, pointer, self._version)
+            self._ask(frame, session.id, asked.ref, asked)
+            return True
+        self._ask(frame, session.id, session.pen.ref("request", pointer))
+        return False
+
+    def _answer(self, session: SessionFold, frame: Frame, request: Request) -> bool:
+        method, pointer = request.method, frame.pointer
+        if request.asked is not None:
+            if method == "elicitation/create":
+                session.asks.elicitation_answer(request.asked, frame.result, pointer)
+            else:
+                session.asks.permission_answer(request.asked, frame.result, pointer)
+            return True
+        if method == "session/prompt":
+            return self._prompt_answered(session, frame)
+        if method == "terminal/create":
+            name = text_of(members_of(frame.result).get("terminalId", ABSENT))
+            if name:
+                session.terminals.created(name, request.params, f"{pointer}/result", request.ref)
+                return True
+        elif method in TERMINAL_METHODS:
+            name = text_of(members_of(request.params).get("terminalId", ABSENT))
+            return bool(name) and session.terminals.answered(
+                name or "", method, frame.result, f"{pointer}/result"
+            )
+        return False
+
+    def _prompt_answered(self, session: SessionFold, frame: Frame) -> bool:
+        talk, pointer = session.talk, frame.pointer
+        if frame.error:
+            ended = talk.end(frame.id, members_of(frame.error), f"{pointer}/error")
+        elif self._version.null_clears:
+            talk.prompt_accepted(frame.id or "", text_of(members_of(frame.result).get("messageId", ABSENT)))
+            if "stopReason" not in members_of(frame.result):
+                session.pen.cited()
+                talk.begin(session.pen.ref("start", f"{pointer}/result"), None, True)
+                return True
+            ended = talk.end(None, members_of(frame.result), f"{pointer}/result")
+        else:
+            ended = talk.end(frame.id, members_of(frame.result), f"{pointer}/result")
+            if not ended:
+                talk.begin(session.pen.ref("end", f"{pointer}/result"), frame.id, False)
+                ended = talk.end(frame.id, members_of(frame.result), f"{pointer}/result")
+        self.turn_over(session)
+        return ended
+
+    def turn_over(self, session: SessionFold) -> None:
+        """What settles when a turn ends."""
+        session.terminals.settle()
+        session.calls.ended()
+
+    # -- updates ------------------------------------------------------------------------------------------------
+
+    def _update(self, session: SessionFold, frame: Frame) -> tuple[str, bool]:
+        update = members_of(members_of(frame.params).get("update", ABSENT))
+        name = text_of(update.get("sessionUpdate", ABSENT)) or "?"
+        pointer = f"{frame.pointer}/params/update"
+        kind = f"session/update/{name}"
+        if not frame.from_agent:
+            return kind, False
+        handler = UPDATES.get(name)
+        if session.replaying and session.replay_known and self._repeats(session, name, update):
+            return f"{kind} (replay)", False
+        if handler is None:
+            return kind, False
+        if not session.replaying:
+            session.lived = True
+        if name == "state_update" and session.replaying:
+            return f"{kind} (replay)", False
+        if name not in GOES_ON:
+            session.talk.flush()
+        return kind, handler(Context(self, session, update, pointer, self._version))
+
+    def _repeats(self, session: SessionFold, name: str, update: dict[str, Raw]) -> bool:
+        """Whether a replayed frame tells again what was recorded live in this connection."""
+        if name.startswith("tool_call"):
+            return (text_of(update.get("toolCallId", ABSENT)) or "") in session.calls
+        if name.startswith("terminal_"):
+            return (text_of(update.get("terminalId", ABSENT)) or "") in session.terminals
+        if name == "user_message_chunk" and not self._version.null_clears:
+            return True  # v1 prompts have no id by which the replay could be told
+        if name.startswith(("user_message", "agent_message", "agent_thought")):
+            return session.talk.knows(text_of(update.get("messageId", ABSENT)))
+        return True
+
+
+class Context(NamedTuple):
+    """What a handler of an update works with."""
+
+    fold: Fold
+    session: SessionFold
+    update: dict[str, Raw]
+    pointer: str
+    version: Version
+
+
+Handler = Callable[[Context], bool]
+
+
+def _chunk(author: str) -> Handler:
+    return lambda at: at.session.talk.chunk(author, at.update, at.pointer)
+
+
+def _whole(author: str) -> Handler:
+    return lambda at: at.version.null_clears and at.session.talk.whole(author, at.update, at.pointer)
+
+
+def _tool_call(at: Context) -> bool:
+    if at.version.null_clears:
+        return False  # v2 has no such update
+    return at.session.calls.update(at.update, at.pointer, at.version, creates=True)
+
+
+def _tool_call_update(at: Context) -> bool:
+    if (text_of(at.update.get("toolCallId", ABSENT)) or "") not in at.session.calls:
+        at.session.talk.flush()
+    return at.session.calls.update(at.update, at.pointer, at.version, creates=False)
+
+
+def _state(at: Context) -> bool:
+    state = text_of(at.update.get("state", ABSENT))
+    talk = at.session.talk
+    if state in ("running", "requires_action"):
+        talk.turn_started(at.pointer)
+        return True
+    if state != "idle":
+        return False
+    ended = talk.end(None, at.update, at.pointer)
+    at.fold.turn_over(at.session)
+    return ended
+
+
+def _session_message(at: Context) -> bool:
+    return at.session.talk.session_message(at.session.id, at.update, at.pointer)
+
+
+UPDATES: dict[str, Handler] = {
+    "user_message_chunk": _chunk("user"),
+    "agent_message_chunk": _chunk("model"),
+    "agent_thought_chunk": _chunk("thought"),
+    "user_message": _whole("user"),
+    "agent_message": _whole("model"),
+    "agent_thought": _whole("thought"),
+    "tool_call": _tool_call,
+    "tool_call_update": _tool_call_update,
+    "tool_call_content_chunk": lambda at: at.session.calls.content_chunk(at.update, at.pointer),
+    "terminal_update": lambda at: at.session.terminals.update(at.update, at.pointer),
+    "terminal_output_chunk": lambda at: at.session.terminals.chunk(at.update, at.pointer),
+    "plan": lambda at: at.session.talk.plan(at.update, at.pointer),
+    "plan_update": lambda at: at.session.talk.plan_update(at.update, at.pointer),
+    "usage_update": lambda at: at.session.talk.usage(at.update, at.pointer),
+    "notice": lambda at: at.session.talk.notice(at.update, at.pointer),
+    "compaction_update": lambda at: at.session.talk.compaction(at.update, at.pointer),
+    "subagent_update": lambda at: at.session.talk.subagent(at.update, at.pointer),
+    "session_message": _session_message,
+    "state_update": _state,
+}
+"""Updates that become records; every other one is kept unmapped."""
+
+GOES_ON = frozenset(
+    {
+        "user_message_chunk",
+        "agent_message_chunk",
+        "agent_thought_chunk",
+        "user_message",
+        "agent_message",
+        "agent_thought",
+        "tool_call_update",
+        "tool_call_content_chunk",
+        "terminal_output_chunk",
+        "usage_update",
+    }
+)
+"""Updates that may stand between two pieces of one message."""
+
+
+def agent_of(result: dict[str, Raw]) -> tuple[str, str | None] | None:
+    """What an agent calls itself in its answer to ``initialize``: ``agentInfo`` in v1, ``info`` in v2."""
+    for member in ("agentInfo", "info"):
+        name = text_of(part_at(result.get(member, ABSENT), "name"))
+        if name:
+            return name, text_of(part_at(result[member], "version"))
+    return None
+
+
+def _kind_of_line(unit: Unit[LogLine]) -> str | None:
+    for frame in frames_of(unit):
+        return frame.method or "response"
+    return "raw" if unit.native is not None and unit.native.dir is not None else "line"

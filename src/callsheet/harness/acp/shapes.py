@@ -1,0 +1,207 @@
+"""Lines of a frame log: who sent which frame, and when it was received.
+
+Owns the spellings of a line (``{dir, frame}`` with ``ts``, ``ms`` or ``t``; a bare JSON-RPC frame; a batch of
+frames), the directions, and the one exception to 'bare frames are from the agent': a method that only a client
+calls. A line with another ``dir``, or without a frame, is no frame.
+
+Must never know: what a frame means for a session, records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, text_of
+from callsheet.harness._port.pen import utc, utc_of_ms
+from callsheet.harness._port.units import Reading, Unit
+
+FROM_AGENT: dict[str, bool] = {
+    "agent_to_client": True,
+    "client_to_agent": False,
+    "agent": True,
+    "client": False,
+    "server": True,
+    "recv": True,
+    "send": False,
+    "out": True,
+    "in": False,
+}
+"""Spellings of ``dir``, and whether they mean a frame from the agent."""
+
+CLIENT_METHODS = frozenset(
+    {
+        "initialize",
+        "authenticate",
+        "logout",
+        "session/new",
+        "session/load",
+        "session/resume",
+        "session/list",
+        "session/delete",
+        "session/fork",
+        "session/close",
+        "session/prompt",
+        "session/cancel",
+        "session/set_mode",
+        "session/set_model",
+        "session/set_config_option",
+        "tool_call/cancel",
+        "terminal/cancel",
+    }
+)
+"""Methods that only a client calls."""
+
+AGENT_METHODS = frozenset(
+    {
+        "session/update",
+        "session/request_permission",
+        "fs/read_text_file",
+        "fs/write_text_file",
+        "terminal/create",
+        "terminal/output",
+        "terminal/wait_for_exit",
+        "terminal/kill",
+        "terminal/release",
+        "elicitation/create",
+        "elicitation/complete",
+    }
+)
+"""Methods that only an agent calls."""
+
+EARLIEST_MS = 100_000_000_000
+"""A smaller ``ms`` counts from the start of the recording: it is no time of day."""
+
+
+class LogLine(Struct, gc=False):
+    """One line of a frame log, wrapped or bare."""
+
+    dir: Any = None
+    frame: Raw = ABSENT
+    ts: Any = None
+    ms: Any = None
+    t: Any = None
+    jsonrpc: Any = None
+    method: Any = None
+    id: Raw = ABSENT
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+class Frame(NamedTuple):
+    """One JSON-RPC frame.
+
+    Attributes:
+        from_agent: Who sent it.
+        pointer: Where it stands in its line.
+        id: The id of a request or response as text, numbers and strings alike; None on a notification.
+        method: None on a response.
+        params: Parameters of a request or notification.
+        result: Of a response.
+        error: Of a response.
+    """
+
+    from_agent: bool
+    pointer: str
+    id: str | None
+    method: str | None
+    params: Raw
+    result: Raw
+    error: Raw
+
+
+def _loose(value: dict[str, Any]) -> LogLine:
+    """``dir`` and times are of any type already; the rest is raw: nothing can be refused."""
+    return LogLine(dir=value.get("dir"), ts=value.get("ts"), ms=value.get("ms"), t=value.get("t"))
+
+
+def _own(value: dict[str, Any]) -> bool:
+    """Whether an object found inside a torn line is a line of its own."""
+    return ("frame" in value and "dir" in value) or "jsonrpc" in value
+
+
+log_reading: Reading[LogLine] = Reading(msgspec.json.Decoder(LogLine), _loose, _own)
+
+
+def received(line: LogLine) -> str | None:
+    """When a line was received, RFC 3339 UTC."""
+    found = utc(line.ts)
+    if found is None and type(line.ms) is int and line.ms >= EARLIEST_MS:
+        found = utc_of_ms(line.ms)
+    if found is None and type(line.t) in (int, float) and EARLIEST_MS / 1000 <= line.t < EARLIEST_MS:
+        found = utc_of_ms(round(line.t * 1000))
+    return found
+
+
+def frames_of(unit: Unit[LogLine]) -> Iterator[Frame]:
+    """The frames of a line; none for a line that holds no frame."""
+    line = unit.native
+    if line is None:
+        for number, item in enumerate(unit.value if isinstance(unit.value, list) else ()):
+            if isinstance(item, dict):
+                raw = Raw(msgspec.json.encode(item)) if unit.exact is None else ABSENT
+                yield from _frame(raw, f"/{number}", None)
+    elif line.frame:
+        way = FROM_AGENT.get(line.dir) if isinstance(line.dir, str) else None
+        if way is None and line.dir is not None:
+            return
+        if mark(line.frame) == b"[":
+            for number, part in enumerate(items_of(line.frame)):
+                yield from _frame(part, f"/frame/{number}", way)
+        else:
+            yield from _frame(line.frame, "/frame", way)
+    elif line.dir is None and (line.jsonrpc is not None or line.method is not None):
+        yield from _frame(Raw(unit.data), "", None)
+
+
+def _frame(raw: Raw, pointer: str, from_agent: bool | None) -> Iterator[Frame]:
+    members = members_of(raw)
+    method = text_of(members.get("method", ABSENT))
+    number = members.get("id", ABSENT)
+    answer = "result" in members or "error" in members
+    if method is None and not (answer and number and not is_null(number)):
+        return
+    if from_agent is None:
+        from_agent = method not in CLIENT_METHODS
+    yield Frame(
+        from_agent,
+        pointer,
+        id_text(number),
+        method,
+        members.get("params", ABSENT),
+        members.get("result", ABSENT),
+        members.get("error", ABSENT),
+    )
+
+
+def id_text(raw: Raw) -> str | None:
+    """A JSON-RPC id as text: a string's own text, a number as it is written."""
+    if not raw or is_null(raw):
+        return None
+    words = text_of(raw)
+    return words if words is not None else bytes(raw).decode("utf-8", "replace")
+
+
+def says_acp(data: bytes) -> bool:
+    """Whether one line is a frame of this protocol, and of no other that speaks JSON-RPC."""
+    try:
+        line = log_reading.decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    for frame in frames_of(Unit(line=None, start=0, data=data, native=line)):  # type: ignore[arg-type]
+        params = members_of(frame.params)
+        if frame.method == "initialize":
+            # MCP writes a date here, the Codex app server nothing.
+            return mark(params.get("protocolVersion", ABSENT)).isdigit()
+        if frame.method == "elicitation/create":
+            return "sessionId" in params or "requestId" in params
+        if frame.method in CLIENT_METHODS | AGENT_METHODS:
+            return frame.method.startswith(("session/", "fs/", "terminal/"))
+        result = members_of(frame.result)
+        if result:
+            return mark(result.get("protocolVersion", ABSENT)).isdigit() or "stopReason" in result
+    return False
