@@ -8,7 +8,6 @@ half-written; an earlier bundle of the same session is replaced whole. Memory do
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import shutil
@@ -17,7 +16,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -25,6 +23,7 @@ from callsheet.errors import SourceError, UsageError
 from callsheet.harness import HARNESSES
 from callsheet.harness._port import Session, Stored
 from callsheet.library.folders import DiskFolder, open_regular, regular
+from callsheet.library.sources import Source, copy_native
 from callsheet.records import FORMAT, BlobRef, Gap, SourceEntry, ToolCall
 from callsheet.records.bundle import (
     Diagnostic,
@@ -36,7 +35,7 @@ from callsheet.records.bundle import (
 )
 from callsheet.records.stream import StreamWriter
 from callsheet.wire.blobs import BlobStore, digest
-from callsheet.wire.files import AtomicFile, private_folder
+from callsheet.wire.files import private_folder
 from callsheet.wire.lines import CHUNK, Line, split_lines
 
 Progress = Callable[[str, int, int], None]
@@ -76,56 +75,6 @@ class Found(msgspec.Struct, kw_only=True):
     sessions: int
 
 
-class _Source:
-    """A native source: regular file, digested while it is first read, open only while it is needed."""
-
-    def __init__(self, path: Path, entry: SourceEntry) -> None:
-        self.path = path
-        self.entry = entry
-        self.masks: list[str] = []
-        self._file: BinaryIO | None = None
-        self._file = self._open()
-        info = os.fstat(self._file.fileno())
-        # The size now is what every pass reads: a file that grows meanwhile stays one consistent source.
-        entry.size = self.size = info.st_size
-        self._identity = (info.st_dev, info.st_ino)
-
-    def _open(self) -> BinaryIO:
-        file = self.path.open("rb")
-        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return file
-        file.close()
-        raise OSError(errno.EINVAL, "not a regular file", str(self.path))
-
-    @property
-    def file(self) -> BinaryIO:
-        """The open file; after ``close`` it is opened again."""
-        if self._file is None:
-            file = self._open()
-            info = os.fstat(file.fileno())
-            if (info.st_dev, info.st_ino) != self._identity:
-                file.close()
-                raise OSError(errno.ESTALE, "was replaced while it was read", str(self.path))
-            self._file = file
-        return self._file
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def chunks(self) -> Iterator[bytes]:
-        at = 0
-        while at < self.size:
-            # Others may read from the same file between two chunks.
-            self.file.seek(at)
-            chunk = self.file.read(min(CHUNK, self.size - at))
-            if not chunk:
-                return
-            at += len(chunk)
-            yield chunk
-
-
 class Workbench:
     """``harness._port.Desk`` for one session."""
 
@@ -134,7 +83,7 @@ class Workbench:
         self.folder = folder
         self.streams: list[StreamEntry] = []
         self.diagnostics: list[Diagnostic] = []
-        self.sources: dict[str, _Source] = {}
+        self.sources: dict[str, Source] = {}
         self.calls = 0
         self.gaps = 0
         self.records = 0
@@ -143,16 +92,18 @@ class Workbench:
 
     def source(self, path: str, kind: str) -> SourceEntry:
         entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=path)
-        source = _Source(Path(path), entry)
+        source = Source(Path(path), entry, self.folder)
         if len(self.sources) >= OPEN_MOST:
             source.close()
         self.sources[entry.id] = source
+        if source.torn is not None:
+            self.diagnose("torn_zstd", source.torn, entry)
         return entry
 
     def lines(self, source: SourceEntry) -> Iterator[Line]:
         return split_lines(self._chunks(self.sources[source.id]))
 
-    def _chunks(self, source: _Source) -> Iterator[bytes]:
+    def _chunks(self, source: Source) -> Iterator[bytes]:
         hashed = None if source.entry.sha256 else hashlib.sha256()
         for chunk in source.chunks():
             if hashed is not None:
@@ -163,7 +114,7 @@ class Workbench:
             source.entry.sha256 = hashed.hexdigest()
         self._let_go(source)
 
-    def _let_go(self, source: _Source) -> None:
+    def _let_go(self, source: Source) -> None:
         """Closes a source that is not among the first ones: a session may have thousands of files."""
         if int(source.entry.id[1:]) >= OPEN_MOST:
             source.close()
@@ -212,8 +163,10 @@ class Workbench:
         )
 
     def mask(self, source: SourceEntry, secret: str) -> None:
-        if secret:
-            self.sources[source.id].masks.append(secret)
+        self.sources[source.id].cover.secret(secret)
+
+    def hide(self, source: SourceEntry, offset: int, size: int) -> None:
+        self.sources[source.id].cover.hide(offset, size)
 
     def close(self, main: str, native: bool) -> None:
         """Writes native copies and the manifest; the session's own stream comes first."""
@@ -224,53 +177,29 @@ class Workbench:
             Manifest(format=FORMAT, streams=self.streams, sources=entries, diagnostics=self.diagnostics),
         )
 
-    def _native(self, source: _Source, native: bool) -> NativeSource:
+    def _native(self, source: Source, native: bool) -> NativeSource:
         entry = source.entry
         if entry.sha256 is None:
             for _ in self._chunks(source):
                 pass
         told = NativeSource(
-            id=entry.id, kind=entry.kind, path=entry.path, size=entry.size, sha256=entry.sha256
+            id=entry.id,
+            kind=entry.kind,
+            path=entry.path,
+            size=entry.size,
+            sha256=entry.sha256,
+            encoding=entry.encoding,
         )
         if native:
             told.native = f"native/{entry.id}.zst"
-            told.masked = _copy_native(source, self.folder / told.native)
+            told.masked = copy_native(source, self.folder / told.native)
+            self._let_go(source)
         return told
 
     def release(self) -> None:
         """Closes every source."""
         for source in self.sources.values():
-            source.close()
-
-
-def _copy_native(source: _Source, path: Path) -> int:
-    """Writes the compressed native copy, marked secrets masked; returns how many places were masked."""
-    import zstandard
-
-    masked = 0
-    compressor = zstandard.ZstdCompressor(level=3).compressobj()
-    with AtomicFile(path) as out:
-        if not source.masks:
-            for chunk in source.chunks():
-                out.write(compressor.compress(chunk))
-        else:
-            forms = _mask_forms(source.masks)
-            for line in split_lines(source.chunks()):
-                data = line.data
-                for form in forms:
-                    masked += data.count(form)
-                    data = data.replace(form, b"*" * len(form))
-                out.write(compressor.compress(data + (b"\n" if line.ended else b"")))
-        out.write(compressor.flush())
-    return masked
-
-
-def _mask_forms(secrets: list[str]) -> list[bytes]:
-    forms: set[bytes] = set()
-    for secret in secrets:
-        forms.add(secret.encode("utf-8", "surrogatepass"))
-        forms.add(msgspec.json.encode(secret.encode("utf-8", "replace").decode("utf-8"))[1:-1])
-    return sorted((form for form in forms if form), key=len, reverse=True)
+            source.release()
 
 
 def adapter_for(kind: str) -> Stored:

@@ -39,7 +39,10 @@ class StreamEntry(Shape, kw_only=True):
 
 
 class NativeSource(Shape, kw_only=True):
-    """One native source; ``native`` is the copy inside the bundle, ``masked`` counts places masked in it."""
+    """One native source; ``native`` is the copy inside the bundle, ``masked`` counts places masked in it.
+
+    ``encoding`` names how the file was packed; size and digest are those of the text inside.
+    """
 
     id: str
     kind: str
@@ -48,6 +51,7 @@ class NativeSource(Shape, kw_only=True):
     sha256: str | None = None
     native: str | None = None
     masked: int | None = None
+    encoding: str | None = None
 
 
 class Diagnostic(Shape, kw_only=True):

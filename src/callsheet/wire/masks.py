@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable
 
 import msgspec
@@ -103,3 +105,59 @@ def hidden(value: bytes) -> bytes:
         return b'"' + b"*" * len(found.group(1)) + b'"'
 
     return _STRING.sub(token, value)
+
+
+class Cover:
+    """What may not be seen of one source: places, and spellings wherever they stand.
+
+    Attributes:
+        count: Places masked so far.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._forms: list[bytes] = []
+        self._starts: array[int] = array("q")
+        self._sizes: array[int] = array("q")
+
+    def __bool__(self) -> bool:
+        return bool(self._forms or self._starts)
+
+    def secret(self, value: str) -> None:
+        """Masks a value in every spelling."""
+        forms = spellings(value)
+        if forms:
+            self._forms = sorted({*self._forms, *forms}, key=lambda form: (-len(form), form))
+
+    def hide(self, offset: int, size: int) -> None:
+        """Masks the strings of the JSON value at a place."""
+        starts, sizes = self._starts, self._sizes
+        at = len(starts)
+        if starts and starts[-1] >= offset:
+            at = bisect_left(starts, offset)
+            if at < len(starts) and starts[at] == offset:
+                sizes[at] = max(sizes[at], size)
+                return
+        starts.insert(at, offset)
+        sizes.insert(at, size)
+
+    def over(self, offset: int, data: bytes) -> bytes:
+        """A line, or a whole JSON value in it, without what may not be seen.
+
+        Args:
+            offset: Where it stands in the source.
+            data: Its bytes.
+        """
+        starts = self._starts
+        at = bisect_left(starts, offset)
+        end = offset + len(data)
+        while at < len(starts) and starts[at] < end:
+            begin = starts[at] - offset
+            stop = begin + self._sizes[at]
+            data = data[:begin] + hidden(data[begin:stop]) + data[stop:]
+            self.count += 1
+            at += 1
+        if self._forms:
+            data, more = masked(data, self._forms)
+            self.count += more
+        return data

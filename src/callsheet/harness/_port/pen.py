@@ -50,7 +50,7 @@ def utc(value: Any) -> str | None:
     return found
 
 
-def time_of(value: Any) -> str | None:
+def utc_of_ms(value: Any) -> str | None:
     """A count of milliseconds since 1970 as RFC 3339 UTC, or None."""
     if type(value) is not int or value < 0:
         return None

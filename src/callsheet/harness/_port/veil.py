@@ -9,15 +9,13 @@ Must never know: what makes a value secret, records.
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterator
 
 from callsheet.harness._port import Desk
 from callsheet.records import SourceEntry
 from callsheet.wire.blobs import digest
 from callsheet.wire.lines import Line
-from callsheet.wire.masks import hidden, masked, spellings
+from callsheet.wire.masks import Cover
 
 
 class Veiled(Line, frozen=True, gc=False):
@@ -31,68 +29,44 @@ class Veil:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._forms: list[bytes] = []
-        self._starts: dict[str, array[int]] = {}
-        self._sizes: dict[str, array[int]] = {}
-        self._secrets: set[str] = set()
+        self._covers: dict[str, Cover] = {}
+
+    def _cover(self, source: SourceEntry) -> Cover:
+        return self._covers.setdefault(source.id, Cover())
 
     def secret(self, value: str, sources: list[SourceEntry]) -> None:
         """Names a value that no record and no copy of these sources may hold."""
-        if value in self._secrets:
-            return
-        self._secrets.add(value)
-        forms = spellings(value)
-        if forms:
-            self._forms = sorted({*self._forms, *forms}, key=lambda form: (-len(form), form))
-            for source in sources:
-                self._desk.mask(source, value)
+        for source in sources:
+            self._cover(source).secret(value)
+            self._desk.mask(source, value)
 
     def hide(self, source: SourceEntry, offset: int, size: int) -> None:
-        """Names a place whose strings are not to be kept. Places of a source are named in order."""
-        starts = self._starts.setdefault(source.id, array("q"))
-        sizes = self._sizes.setdefault(source.id, array("q"))
-        at = len(starts)
-        if starts and starts[-1] >= offset:
-            at = bisect_left(starts, offset)
-            if at < len(starts) and starts[at] == offset and sizes[at] >= size:
-                return
-        starts.insert(at, offset)
-        sizes.insert(at, size)
+        """Names a place whose strings are not to be kept."""
+        self._cover(source).hide(offset, size)
         self._desk.hide(source, offset, size)
 
     def lines(self, source: SourceEntry) -> Iterator[Line]:
         """The lines of a source, masked."""
-        if not self._forms and source.id not in self._starts:
-            return self._desk.lines(source)
-        return self._masked(source)
+        cover = self._covers.get(source.id)
+        return self._masked(source, cover) if cover else self._desk.lines(source)
 
-    def _masked(self, source: SourceEntry) -> Iterator[Line]:
+    def _masked(self, source: SourceEntry, cover: Cover) -> Iterator[Line]:
         for line in self._desk.lines(source):
-            data = self._veiled(source, line.offset, line.data)
-            if data is line.data:
+            data = cover.over(line.offset, line.data)
+            if data == line.data:
                 yield line
             else:
                 yield Veiled(line.number, line.offset, data, line.ended, line.data)
 
     def read(self, source: SourceEntry, offset: int, size: int) -> bytes:
         """Bytes of a source at the place of a line (or of a unit in it), masked."""
-        return self._veiled(source, offset, self._desk.read(source, offset, size))
+        data = self._desk.read(source, offset, size)
+        cover = self._covers.get(source.id)
+        return cover.over(offset, data) if cover else data
 
     def sha256(self, source: SourceEntry, offset: int, size: int) -> str:
         """Digest of bytes as they stand in the source."""
         return digest(self._desk.read(source, offset, size))
-
-    def _veiled(self, source: SourceEntry, offset: int, data: bytes) -> bytes:
-        starts = self._starts.get(source.id)
-        if starts is not None:
-            sizes = self._sizes[source.id]
-            at = bisect_left(starts, offset)
-            while at < len(starts) and starts[at] < offset + len(data):
-                begin = starts[at] - offset
-                end = begin + sizes[at]
-                data = data[:begin] + hidden(data[begin:end]) + data[end:]
-                at += 1
-        return masked(data, self._forms)[0] if self._forms else data
 
 
 def original_of(line: Line) -> bytes:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port import INLINE_MOST
-from callsheet.harness._port.pen import Pen, number, raw_json, time_of, verbatim
+from callsheet.harness._port.pen import Pen, number, raw_json, utc_of_ms, verbatim
 from callsheet.harness.codex.shapes import (
     ABSENT,
     FAILS,
@@ -183,7 +183,7 @@ def put_times(result: ToolResult, execution: Execution) -> bool:
     """
     duration = secs_nanos(execution.fields.duration)
     result.duration_ms = None if duration is MISSING or duration < 0 else number(duration)
-    start, end = time_of(execution.started_ms), time_of(execution.completed_ms)
+    start, end = utc_of_ms(execution.started_ms), utc_of_ms(execution.completed_ms)
     if start is not None and end is not None:
         span = execution.completed_ms - execution.started_ms
         # Both times are cut to milliseconds.

@@ -1,0 +1,128 @@
+"""Native sources as the import engine reads them: plain files, and compressed ones by the text inside.
+
+Owns ``Source`` (one consistent file however often it is read, open only while it is needed) and the native copy in the
+bundle, without what must not be kept. A compressed source is inflated once, into a file without a name in the bundle
+that is being made; its size, its digest and every offset are those of the text.
+
+Must never know: harnesses, records but for the source entry.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from callsheet.library.folders import open_regular
+from callsheet.records import SourceEntry
+from callsheet.wire.files import AtomicFile, private_folder, read_chunks
+from callsheet.wire.inflate import MAGIC, Torn, inflate, is_compressed
+from callsheet.wire.lines import CHUNK, split_lines
+from callsheet.wire.masks import Cover
+
+
+class Source:
+    """A native source.
+
+    Args:
+        path: The file.
+        entry: Its entry; ``size`` and ``encoding`` are filled in.
+        folder: Where a compressed one may be inflated.
+
+    Attributes:
+        cover: What its native copy must not hold.
+        torn: What is wrong with a compressed file that could not be read whole.
+    """
+
+    def __init__(self, path: Path, entry: SourceEntry, folder: Path) -> None:
+        self.path = path
+        self.entry = entry
+        self.cover = Cover()
+        self.torn: str | None = None
+        self._inflated = False
+        self._file: BinaryIO | None = self._open()
+        info = os.fstat(self._file.fileno())
+        self._identity = (info.st_dev, info.st_ino)
+        if is_compressed(self._file.read(len(MAGIC))):
+            self._inflate(self._file, folder)
+            info = os.fstat(self.file.fileno())
+        # The size now is what every pass reads: a file that grows meanwhile stays one consistent source.
+        entry.size = self.size = info.st_size
+
+    def _open(self) -> BinaryIO:
+        return open_regular(self.path)
+
+    def _inflate(self, packed: BinaryIO, folder: Path) -> None:
+        text = cast(BinaryIO, tempfile.TemporaryFile(dir=private_folder(folder)))  # noqa: SIM115 (kept open)
+        packed.seek(0)
+        try:
+            for piece in inflate(read_chunks(packed)):
+                text.write(piece)
+        except Torn as error:
+            self.torn = str(error)
+        except BaseException:
+            text.close()
+            raise
+        finally:
+            packed.close()
+        text.flush()
+        self._file, self._inflated = text, True
+        self.entry.encoding = "zstd"
+
+    @property
+    def file(self) -> BinaryIO:
+        """The open file; after ``close`` it is opened again."""
+        if self._file is None:
+            file = self._open()
+            info = os.fstat(file.fileno())
+            if (info.st_dev, info.st_ino) != self._identity:
+                file.close()
+                raise OSError(errno.ESTALE, "was replaced while it was read", str(self.path))
+            self._file = file
+        return self._file
+
+    def close(self) -> None:
+        """Closes a file that can be opened again."""
+        if not self._inflated:
+            self.release()
+
+    def release(self) -> None:
+        """Closes the file for good."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes, as many as there were at the beginning."""
+        at = 0
+        while at < self.size:
+            # Others may read from the same file between two chunks.
+            self.file.seek(at)
+            chunk = self.file.read(min(CHUNK, self.size - at))
+            if not chunk:
+                return
+            at += len(chunk)
+            yield chunk
+
+
+def copy_native(source: Source, path: Path) -> int:
+    """Writes the compressed native copy, without what must not be kept; returns how many places were masked."""
+    import zstandard
+
+    compressor = zstandard.ZstdCompressor(level=3).compressobj()
+    with AtomicFile(path) as out:
+        for piece in _covered(source):
+            out.write(compressor.compress(piece))
+        out.write(compressor.flush())
+    return source.cover.count
+
+
+def _covered(source: Source) -> Iterator[bytes]:
+    if not source.cover:
+        yield from source.chunks()
+        return
+    for line in split_lines(source.chunks()):
+        yield source.cover.over(line.offset, line.data) + (b"\n" if line.ended else b"")
