@@ -61,6 +61,7 @@ class Asides:
         self._agents: dict[str, Subagent] = {}
         self._tasks: dict[str, tuple[str, list[Ref]]] = {}
         self._questions: dict[str, InputRequest] = {}
+        self._block: str | None = None
 
     # -- calls --------------------------------------------------------------------------------------------------
 
@@ -97,6 +98,7 @@ class Asides:
 
     def after_result(self, result: ToolResult, use: ToolUse, verdict: Verdict, name: str | None) -> None:
         """Whatever else the result records."""
+        self._block = result.native.refs[0].pointer if result.native is not None else None
         if result.call_id is not None and result.call_id in self._questions:
             self._answer(result, use, verdict)
         if use is EMPTY or name in PLAIN:
@@ -131,7 +133,7 @@ class Asides:
             questions=questions,
             status=status,
             answers=answers or None,
-            native=self._pen.native("result"),
+            native=self._pen.native("result", self._block),
         )
         self._pen.revise(f"ask {result.call_id}", request)
 
@@ -144,7 +146,7 @@ class Asides:
             call_id=result.call_id,
             state="applied" if result.status == "completed" else "unknown",
             changes=made,
-            native=self._pen.native("result"),
+            native=self._pen.native("result", self._block),
         )
         patch = made[0].patch
         if patch is not None and isinstance(patch.value, Raw):
@@ -170,7 +172,7 @@ class Asides:
             command=text(asked.get("command")),
             description=text(asked.get("description")),
             status="running",
-            native=self._pen.native("result"),
+            native=self._pen.native("result", self._block),
         )
         self._terminal(record)
 
@@ -203,7 +205,7 @@ class Asides:
                 or (text(seen.get("description")) if seen else None),
                 status=self._state("terminal", tool, status),
                 exit_code=exit_code(seen.get("exitCode") if seen else use.exitCode),
-                native=self._pen.native("result"),
+                native=self._pen.native("result", self._block),
             )
         )
 
@@ -288,7 +290,7 @@ class Asides:
             stream=self.known_agents.get(agent_id),
             name=(before.name if before else None) or name,
             status=status,
-            native=self._pen.native(role),
+            native=self._pen.native(role, self._block if role == "result" else None),
         )
         self._agents[agent_id] = record
         self._pen.revise(f"agent {agent_id}", record)
@@ -319,7 +321,7 @@ class Asides:
             self._plan("tasks", result, _entries(use.tasks, "subject"))
         elif isinstance(use.task, dict) and text(use.task.get("subject")):
             task_id = str(use.task.get("id"))
-            self._tasks[task_id] = (use.task["subject"], self._pen.native("created").refs)
+            self._tasks[task_id] = (use.task["subject"], self._pen.native("created", self._block).refs)
             entry = PlanEntry(text=use.task["subject"], status=_plan_status(use.task.get("status")))
             self._plan(f"task {task_id}", result, [entry])
         elif isinstance(use.statusChange, dict) and isinstance(use.taskId, str) and use.success is not False:
@@ -338,7 +340,7 @@ class Asides:
             id_source="derived",
             call_id=result.call_id,
             entries=entries,
-            native=self._pen.native("result"),
+            native=self._pen.native("result", self._block),
         )
         if record.native is not None:
             record.native.refs.extend(refs)

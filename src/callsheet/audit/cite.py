@@ -1,0 +1,267 @@
+"""What a record cites: each ref followed to its bytes, and the proof that they are the recorded ones.
+
+Owns: the check of a ref against its source (place, length, digest, line number), the decoded value of the cited
+unit, a store of decoded units that is bounded by their bytes, and the rule that refs of one role and pointer
+repeat one native unit (decision 2).
+
+Must never know: which member comes from where.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from callsheet.audit.finding import REF, Claim, Evidence, Json
+from callsheet.audit.scan import Scan
+from callsheet.audit.sources import Source, Sources
+from callsheet.registry import Registry
+from callsheet.registry.when import MISSING, follow
+from callsheet.wire.blobs import digest
+from callsheet.wire.damage import BOM
+from callsheet.wire.lossless import NotJson, decode
+
+BUDGET = 16 << 20
+"""Bytes of native units that stay decoded."""
+
+
+class Cite(NamedTuple):
+    """One ref, followed.
+
+    Attributes:
+        number: Its position in ``native.refs``.
+        role: Its role.
+        source: The source.
+        line: 1-based line; 0 for a whole file or a row.
+        data: The cited bytes; empty for a whole file.
+        root: The decoded unit; ``MISSING`` when it is no JSON.
+        pointer: The ref's pointer.
+        part: What it points at; ``MISSING`` when that is not there.
+        sha256: Digest that the ref tells.
+    """
+
+    number: int
+    role: str
+    source: Source
+    line: int
+    data: bytes
+    root: Any
+    pointer: str
+    part: Any
+    sha256: str | None
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for people."""
+        return f"{self.source.entry.path}:{self.line}" if self.line else self.source.entry.path
+
+
+class Cites(NamedTuple):
+    """The refs of one record.
+
+    Attributes:
+        good: Those that lead to the recorded bytes.
+        claims: What was claimed about the others, and that the good ones are good.
+        unread: Some source cannot be read: nothing can be said of the record's facts.
+    """
+
+    good: list[Cite]
+    claims: list[Claim]
+    unread: bool
+
+
+class Reading:
+    """Follows refs of one bundle."""
+
+    def __init__(self, sources: Sources, registries: Iterable[Registry]) -> None:
+        self.sources = sources
+        self._registries = {kind: one for one in registries for kind in one.harness.kinds}
+        self.scans: dict[str, Scan] = {}
+        self._decoded: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
+        self._size = 0
+
+    def scan(self, source: Source) -> Scan:
+        """The scan of a source; it is scanned when it is first cited."""
+        scan = self.scans.get(source.entry.id)
+        if scan is None:
+            scan = self.scans[source.entry.id] = Scan(source, self._registries.get(source.entry.kind))
+        return scan
+
+    def follow(self, record: Json, listed: frozenset[str] | None) -> Cites:
+        """Follows every ref of a record.
+
+        Args:
+            record: The record.
+            listed: Ids of the sources that its session record lists; None when that is not known.
+        """
+        native = record.get("native")
+        refs = native.get("refs") if isinstance(native, dict) else None
+        found = Cites([], [], False)
+        if not isinstance(refs, list) or not refs:
+            why = "the record cites nothing"
+            return Cites([], [Claim(("native", "refs"), refs, None, why)], False)
+        unread = False
+        for index, ref in enumerate(refs):
+            if not isinstance(ref, dict):
+                found.claims.append(Claim(("native", "refs", index), ref, None, "no ref"))
+                continue
+            name = ref.get("source")
+            source = self.sources.all.get(name) if isinstance(name, str) else None
+            if source is None or (listed is not None and name not in listed):
+                why = (
+                    "the session record lists no such source" if source else "the manifest has no such source"
+                )
+                found.claims.append(Claim(("native", "refs", index, "source"), name, None, why))
+            elif self.sources.get(source.entry.id) is None:
+                unread = True
+            else:
+                self._follow(index, ref, source, found)
+        found.claims.extend(_repeats(found.good))
+        return found._replace(unread=unread)
+
+    def _follow(self, index: int, ref: Json, source: Source, found: Cites) -> None:
+        if "table" in ref:
+            self._row(index, ref, source, found)
+            return
+        path = ("native", "refs", index)
+        role = ref["role"] if isinstance(ref.get("role"), str) else ""
+        pointer = ref["pointer"] if isinstance(ref.get("pointer"), str) else ""
+        scan = self.scan(source)
+        offset, size, line = ref.get("offset"), ref.get("bytes"), ref.get("line")
+        if offset is None and size is None and line is None:
+            found.good.append(Cite(index, role, source, 0, b"", MISSING, pointer, MISSING, None))
+            return
+        wrong = [
+            Claim((*path, name), value, None, "not a number of this source")
+            for name, value in (("offset", offset), ("bytes", size))
+            if type(value) is not int or not 0 <= value <= scan.size
+        ]
+        if wrong:
+            found.claims.extend(wrong)
+            return
+        assert isinstance(offset, int)
+        assert isinstance(size, int)
+        at = scan.line_at(offset)
+        if line is not None and line != at:
+            found.claims.append(Claim((*path, "line"), line, None, f"byte {offset} stands on line {at}"))
+            return
+        data = source.read(offset, size)
+        if not self._is(ref, data, source):
+            found.claims.append(_not_there(path, ref, data, scan, source))
+            return
+        root = MISSING if line is None else self._decode(source, offset, data)
+        part = follow(root, pointer)
+        if pointer and part is MISSING:
+            found.claims.append(Claim((*path, "pointer"), pointer, None, "leads nowhere in the cited line"))
+            return
+        evidence = Evidence("ref", index, source.entry.path, pointer)
+        found.claims.append(Claim(path, ref.get("sha256"), evidence))
+        found.good.append(Cite(index, role, source, line or 0, data, root, pointer, part, ref.get("sha256")))
+
+    @staticmethod
+    def _is(ref: Json, data: bytes, source: Source) -> bool:
+        """Whether these are the recorded bytes. Where something was masked, the digest is that of what it hides."""
+        told = ref.get("sha256")
+        return digest(data) == told or (source.masked and isinstance(told, str) and b"**" in data)
+
+    def _row(self, index: int, ref: Json, source: Source, found: Cites) -> None:
+        path = ("native", "refs", index)
+        role = ref["role"] if isinstance(ref.get("role"), str) else ""
+        pointer = ref["pointer"] if isinstance(ref.get("pointer"), str) else ""
+        row = source.row(str(ref["table"]), ref.get("key")) if source.is_database else None
+        column = ref.get("column")
+        if row is None or (column is not None and column not in row):
+            found.claims.append(Claim((*path, "key"), ref.get("key"), None, "the source has no such row"))
+            return
+        if column is None:
+            root: Any = {name: value for name, value in row.items() if not isinstance(value, bytes)}
+            data = b""
+        else:
+            value = row[column]
+            data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+            if not self._is(ref, data, source):
+                found.claims.append(
+                    Claim((*path, "sha256"), ref.get("sha256"), None, "another value stands there")
+                )
+                return
+            try:
+                root = decode(data)
+            except NotJson:
+                root = value
+        part = follow(root, pointer)
+        if pointer and part is MISSING:
+            found.claims.append(Claim((*path, "pointer"), pointer, None, "leads nowhere in the cited row"))
+            return
+        found.claims.append(
+            Claim(path, ref.get("sha256"), Evidence("ref", index, source.entry.path, pointer))
+        )
+        found.good.append(Cite(index, role, source, 0, data, root, pointer, part, ref.get("sha256")))
+
+    def _decode(self, source: Source, offset: int, data: bytes) -> Any:
+        key = (source.entry.id, offset, len(data))
+        if key in self._decoded:
+            self._decoded.move_to_end(key)
+            return self._decoded[key]
+        try:
+            root = decode(data.removeprefix(BOM) if offset == 0 else data)
+        except NotJson:
+            root = MISSING
+        self._decoded[key] = root
+        self._size += len(data)
+        while self._size > BUDGET and len(self._decoded) > 1:
+            (_, _, size), _ = self._decoded.popitem(last=False)
+            self._size -= size
+        return root
+
+    def root_at(self, source: Source, line: int) -> Any:
+        """The decoded value of a line, ``MISSING`` when it is none."""
+        scan = self.scan(source)
+        bounds = scan.bounds(line)
+        if bounds is None:
+            return MISSING
+        data = source.read(bounds[0], bounds[1] - bounds[0]).removesuffix(b"\n")
+        return self._decode(source, bounds[0], data)
+
+
+def _not_there(path: tuple[Any, ...], ref: Json, data: bytes, scan: Scan, source: Source) -> Claim:
+    """Which member of a ref is wrong, as far as one can tell: the line it names is there, after all."""
+    line = ref.get("line")
+    bounds = scan.bounds(line) if isinstance(line, int) else None
+    if bounds is not None:
+        whole = source.read(bounds[0], bounds[1] - bounds[0]).removesuffix(b"\n")
+        if digest(whole) == ref.get("sha256"):
+            if ref.get("offset") != bounds[0]:
+                return Claim((*path, "offset"), ref.get("offset"), None, f"the line begins at {bounds[0]}")
+            return Claim((*path, "bytes"), ref.get("bytes"), None, f"the line has {len(whole)} bytes")
+    why = f"the digest of these bytes is {digest(data)}"
+    return Claim((*path, "sha256"), ref.get("sha256"), None, why)
+
+
+def _repeats(cites: list[Cite]) -> Iterator[Claim]:
+    """Refs with the role and pointer of the first one, whose part is not the same."""
+    if not cites or not cites[0].line:
+        return
+    first = cites[0]
+    for cite in cites[1:]:
+        alike = (cite.role, cite.pointer, cite.source) == (first.role, first.pointer, first.source)
+        if alike and cite.line and not same_part(first, cite):
+            why = f"it is no repeat of line {first.line}"
+            yield Claim(("native", "refs", cite.number), cite.line, None, why, REF)
+
+
+def same_part(one: Cite, other: Cite) -> bool:
+    """Whether two cited parts are one value."""
+    if one.part is MISSING or other.part is MISSING:
+        return one.data == other.data
+    return bool(one.part == other.part)
+
+
+def encoded(value: Any) -> str:
+    """A native value as JSON text, for people."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError, msgspec.EncodeError, UnicodeEncodeError):
+        return repr(value)

@@ -1,0 +1,82 @@
+"""The envelope of every record: position, id, revision, time, native identity.
+
+Owns the claims that are the same for every record type. A record's id is our own name for it: it must be its own,
+and has no evidence.
+
+Must never know: what the members of a type mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from callsheet.audit.case import Case
+from callsheet.audit.facts import Facts
+from callsheet.audit.finding import Claim, Evidence, Json
+from callsheet.audit.sent import REQUEST
+from callsheet.records import TYPES
+
+ENVELOPE = frozenset({"type", "seq", "id", "supersedes", "capture", "native"})
+"""Members that are checked here and not by facts."""
+
+
+def check_envelope(case: Case, facts: Facts, position: int, before_at: int | None) -> Iterator[Claim]:
+    """Claims about the envelope.
+
+    Args:
+        case: The record.
+        facts: The registry's facts.
+        position: The record's position in its stream.
+        before_at: Where the record that it supersedes stands; None if there is none.
+    """
+    record = case.record
+    place = Evidence("position", -1, str(position))
+    if type(record.get("seq")) is int and record["seq"] == position:
+        yield Claim(("seq",), position, place)
+    else:
+        yield Claim(("seq",), record.get("seq"), None, f"the record stands at {position}")
+    name = record.get("id")
+    if not isinstance(name, str) or case.ledger.position_of(name) != position:
+        yield Claim(("id",), name, None, "it is not the name of this record alone")
+    if "supersedes" in record:
+        yield _supersedes(case, position, before_at)
+    yield from _native(case, facts)
+
+
+def _supersedes(case: Case, position: int, before_at: int | None) -> Claim:
+    said = case.record["supersedes"]
+    before = case.before
+    why = ""
+    if before is None or before_at is None:
+        why = "there is no such record"
+    elif before_at >= position:
+        why = "that record does not stand before this one"
+    elif before.get("type") != case.kind:
+        why = "that record has another type"
+    elif entity_of(before) != entity_of(case.record):
+        why = "that record is another entity"
+    elif not case.ledger.supersede(before_at):
+        why = "that record was superseded before"
+    return Claim(("supersedes",), said, None if why else Evidence("entity", -1, str(said)), why)
+
+
+def entity_of(record: Json) -> Any:
+    """The entity key of a record; None where the type has none."""
+    kind = TYPES.get(str(record.get("type")))
+    return record.get(kind.ENTITY_KEY) if kind is not None and kind.ENTITY_KEY else None
+
+
+def _native(case: Case, facts: Facts) -> Iterator[Claim]:
+    """Claims about native identity, and about the roles of refs."""
+    native = case.record.get("native")
+    if not isinstance(native, dict):
+        return
+    known = facts.roles.get(case.kind, set()) | ({REQUEST} if case.kind == "tool_result" else set())
+    for cite in case.cites:
+        if cite.role not in known:
+            path = ("native", "refs", cite.number, "role")
+            yield Claim(path, cite.role, None, "no [[fact]] of this record type reads such a line")
+    for name, value in native.items():
+        if name != "refs":
+            yield from facts.check(case, ("native", name), value)

@@ -1,0 +1,162 @@
+"""Records that are about sources and streams rather than about lines: session and gap, and the links between streams.
+
+Owns what can be held against the manifest and the bytes themselves, the same for every harness: the listed
+sources, the stream that started this one, an agent's stream, and what a gap says of the bytes that it stands for.
+
+Must never know: native shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from callsheet.audit.case import Case
+from callsheet.audit.cite import Cite
+from callsheet.audit.finding import Claim, Evidence, Json, Path
+from callsheet.audit.values import differences
+from callsheet.records import FORMAT
+from callsheet.records.bundle import stream_id
+from callsheet.wire.damage import BOM
+from callsheet.wire.lossless import NotJson, decode, readable
+
+FILE_GAPS = frozenset({"missing_file", "missing_session", "no_decoder"})
+"""Reasons of gaps that stand for a file, not for bytes of one."""
+
+
+class Family(NamedTuple):
+    """What the streams of a bundle say of each other.
+
+    Attributes:
+        parents: By stream: its parent, as the manifest says.
+        calls: By stream: calls that a subagent record names for it.
+        sessions: By stream: its native session id.
+    """
+
+    parents: dict[str, str | None]
+    calls: dict[str, set[str]]
+    sessions: dict[str, str | None]
+
+
+def check_session(case: Case, family: Family, stream: str) -> Iterator[Claim]:
+    """Claims about what a session record says of the bundle; what comes from lines, the facts say."""
+    record = case.record
+    if "format" in record:
+        yield _is(("format",), record["format"], FORMAT, "format")
+    agent = record.get("agent")
+    if isinstance(agent, dict) and "name" in agent:
+        yield _is(("agent", "name"), agent["name"], case.registry.harness.name, "registry")
+    if "sources" in record:
+        yield from _sources(case, record["sources"])
+    parent = record.get("parent")
+    if isinstance(parent, dict) and "session" in parent:
+        yield _is(("parent", "session"), parent["session"], family.parents.get(stream), "manifest")
+
+
+def _is(path: Path, value: Any, wanted: Any, via: str) -> Claim:
+    same = type(value) is type(wanted) and value == wanted
+    return Claim(path, value, Evidence(via) if same else None, f"the {via} says {wanted!r}")
+
+
+def _sources(case: Case, listed: Any) -> Iterator[Claim]:
+    if not isinstance(listed, list):
+        yield Claim(("sources",), listed, None, "is no list")
+        return
+    for index, said in enumerate(listed):
+        path: Path = ("sources", index)
+        name = said.get("id") if isinstance(said, dict) else None
+        source = case.reading.sources.all.get(name) if isinstance(name, str) else None
+        if source is None:
+            yield Claim((*path, "id"), name, None, "the manifest has no such source")
+            continue
+        entry = source.entry
+        wanted = {
+            "id": entry.id,
+            "kind": entry.kind,
+            "path": entry.path,
+            "size": entry.size,
+            "sha256": entry.sha256,
+        }
+        wrong = list(differences(said, {name: wanted[name] for name in wanted if name in said}, path))
+        for at, value, why in wrong:
+            yield Claim(at, value, None, why)
+        if not wrong:
+            yield Claim(path, name, Evidence("manifest"))
+
+
+def told_by_parent(family: Family, stream: str, call_id: Any) -> bool:
+    """Whether the stream above says that this call started a stream."""
+    return isinstance(call_id, str) and call_id in family.calls.get(stream, set())
+
+
+def check_stream_of_agent(case: Case, family: Family) -> Claim:
+    """The claim that a stream is this agent's."""
+    said, agent = case.record.get("stream"), case.record.get("agentId")
+    path: Path = ("stream",)
+    if said not in family.parents:
+        return Claim(path, said, None, "the bundle has no such stream")
+    own = stream_id(agent) if isinstance(agent, str) else None
+    if isinstance(said, str) and own is not None and (said == own or said.startswith(f"{own[:56]}-")):
+        return Claim(path, said, Evidence("stream of this agent", -1, said))
+    if agent is not None and family.sessions.get(str(said)) == agent:
+        return Claim(path, said, Evidence("session of this agent", -1, str(said)))
+    return Claim(path, said, None, "that stream is of another agent")
+
+
+def check_gap(case: Case) -> Iterator[Claim]:
+    """Claims about a gap: its place is that of its ref, and the bytes are what it says of them."""
+    record = case.record
+    cite = case.cites[0] if case.cites else None
+    refs = record["native"]["refs"]
+    ref: Json = refs[cite.number] if cite is not None else {}
+    for name in ("source", "line", "offset", "bytes"):
+        if name in record:
+            same = name in ref and record[name] == ref[name] and type(record[name]) is type(ref[name])
+            yield Claim(
+                (name,),
+                record[name],
+                Evidence("ref", cite.number if cite else -1) if same else None,
+                "its ref differs",
+            )
+    yield _reason(record.get("reason"), cite)
+
+
+def _reason(reason: Any, cite: Cite | None) -> Claim:
+    path: Path = ("reason",)
+    whole = cite is None or (not cite.data and cite.line == 0)
+    if whole or (cite is not None and reason in FILE_GAPS):
+        good = reason in FILE_GAPS
+        return Claim(path, reason, Evidence("file") if good else None, "the record stands for no bytes")
+    assert cite is not None
+    found = damage_of(cite.data, at_end=_at_end(cite))
+    good = reason in found
+    why = f"the bytes are {' or '.join(sorted(found)) or 'good JSON'}"
+    return Claim(path, reason, Evidence("bytes", cite.number, cite.place) if good else None, why)
+
+
+def _at_end(cite: Cite) -> bool:
+    size = cite.source.entry.size or 0
+    return cite.source.read(size - 1, 1) != b"\n"
+
+
+def damage_of(data: bytes, *, at_end: bool) -> set[str]:
+    """What may be wrong with bytes that hold no record.
+
+    Args:
+        data: The bytes.
+        at_end: Whether the source ends without a line end.
+    """
+    try:
+        text = data.removeprefix(BOM).decode("utf-8")
+    except UnicodeDecodeError:
+        return {"bad_utf8"}
+    if text and not text.strip("\0"):
+        return {"nul"}
+    try:
+        decode(data.removeprefix(BOM))
+    except NotJson as error:
+        found = {"too_deep"} if error.reason == "too_deep" else {"bad_json"}
+        return found | ({"torn_tail"} if at_end else set())
+    # What one reader takes and another does not is nested too deeply for the other.
+    depth = max(text.count("["), text.count("{"))
+    return {"too_deep"} if depth > 100 or not readable(data) else set()

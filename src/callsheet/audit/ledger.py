@@ -1,0 +1,246 @@
+"""One pass over a stream before its facts are checked: what can only be known when the whole stream was seen.
+
+Owns: where each record stands (to read a superseded one or a call again), the tool of each call, which units repeat
+others, which texts stand in messages of their own, the last reply of the model, and how often a record is superseded.
+Memory: numbers for each record, no text.
+
+Must never know: native lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from callsheet.audit.finding import Json
+from callsheet.audit.scan import unit_key
+from callsheet.records.stream import stream_lines
+from callsheet.wire.files import read_chunks
+from callsheet.wire.lossless import NotJson, decode
+
+BLANKS = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+"""What JavaScript's ``trim`` takes off."""
+
+
+class Head(NamedTuple):
+    """What the session record of a stream says.
+
+    Attributes:
+        agent: Name of the agent.
+        version: Its version.
+        native_id: The native session id.
+        roots: Names and absolute folders.
+        sources: Ids of the listed sources, None when none are listed.
+    """
+
+    agent: str | None
+    version: str | None
+    native_id: str | None
+    roots: dict[str, str]
+    sources: frozenset[str] | None
+
+
+def head_of(record: Json) -> Head:
+    """The head of a stream, from its session record or (when it has none) from nothing."""
+    agent = record.get("agent")
+    agent = agent if isinstance(agent, dict) else {}
+    roots = record.get("roots")
+    listed = record.get("sources")
+    return Head(
+        _text(agent.get("name")),
+        _text(agent.get("version")),
+        _text(record.get("nativeSessionId")),
+        {name: path for name, path in roots.items() if isinstance(path, str)}
+        if isinstance(roots, dict)
+        else {},
+        frozenset(str(one.get("id")) for one in listed if isinstance(one, dict))
+        if isinstance(listed, list)
+        else None,
+    )
+
+
+class Ledger:
+    """What a stream holds.
+
+    Attributes:
+        head: Its session record.
+        records: How many records it has.
+        sha256: Digest of its bytes.
+        repeats: Units that repeat another, by source.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.head = head_of({})
+        self.records = 0
+        self.repeats: dict[str, set[int]] = {}
+        self._offsets = array("Q")
+        self._sizes = array("Q")
+        self._ids: dict[int, int] = {}
+        self._calls: dict[int, int] = {}
+        self._tools: dict[str, int] = {"": 0}
+        self._tool_names = [""]
+        self._texts: set[int] = set()
+        self.lengths: set[int] = set()
+        self._replies: dict[str, tuple[int, int, int]] = {}
+        self._superseded: set[int] = set()
+        for position, record in self._read():
+            self._take(position, record)
+        self.sha256 = _digest(file)
+
+    def _read(self) -> Iterator[tuple[int, Json]]:
+        self._file.seek(0)
+        for line in stream_lines(self._file):
+            position = self.records
+            self.records += 1
+            self._offsets.append(line.offset)
+            self._sizes.append(len(line.data))
+            try:
+                record = decode(line.data)
+            except NotJson:
+                continue
+            if isinstance(record, dict):
+                yield position, record
+
+    def _take(self, position: int, record: Json) -> None:
+        name = record.get("id")
+        if isinstance(name, str) and name != f"r{position}":
+            self._ids.setdefault(hash(name), position)
+        if position == 0 and record.get("type") == "session":
+            self.head = head_of(record)
+        match record.get("type"):
+            case "tool_call":
+                self._note_call(position, record)
+                self._note_reply(record, record.get("requestedBy") == "model")
+                self._note_repeats(record)
+            case "tool_result":
+                self._note_repeats(record)
+            case "message":
+                if record.get("author") == "model":
+                    self._note_reply(record, True)
+                else:
+                    self._note_texts(record)
+            case "reasoning":
+                self._note_reply(record, True)
+            case _:
+                pass
+
+    def _note_call(self, position: int, record: Json) -> None:
+        tool = record.get("name")
+        number = self._tools.get(tool, 0) if isinstance(tool, str) else 0
+        if number == 0 and isinstance(tool, str) and tool and len(self._tool_names) < 0xFFFF:
+            number = self._tools[tool] = len(self._tool_names)
+            self._tool_names.append(tool)
+        native = record.get("native")
+        for name in (record.get("callId"), native.get("callId") if isinstance(native, dict) else None):
+            if isinstance(name, str):
+                self._calls.setdefault(hash(name), position << 16 | number)
+
+    def _note_repeats(self, record: Json) -> None:
+        refs = _refs(record)
+        first = refs[0] if refs else {}
+        for ref in refs[1:]:
+            if ref.get("role") == first.get("role") and ref.get("pointer") == first.get("pointer"):
+                line, index = ref.get("line"), unit_index(ref.get("pointer"))
+                if isinstance(line, int) and line > 0:
+                    self.repeats.setdefault(str(ref.get("source")), set()).add(unit_key(line, index))
+
+    def _note_texts(self, record: Json) -> None:
+        content = record.get("content")
+        for part in content if isinstance(content, list) else ():
+            text = part.get("text") if isinstance(part, dict) else None
+            text = text.strip(BLANKS) if isinstance(text, str) else ""
+            if text:
+                self._texts.add(hash(text))
+                self.lengths.add(len(text))
+
+    def _note_reply(self, record: Json, by_model: bool) -> None:
+        refs = _refs(record)
+        line = refs[0].get("line") if refs else None
+        if not by_model or not isinstance(line, int):
+            return
+        source = str(refs[0].get("source"))
+        inference = record.get("inferenceId")
+        mark = hash(inference) if isinstance(inference, str) else 0
+        last, last_mark, first = self._replies.get(source, (0, 0, 0))
+        if line >= last:
+            self._replies[source] = (line, mark, first if mark and mark == last_mark else line)
+
+    # -- what is asked ------------------------------------------------------------------------------------------
+
+    def at(self, position: int) -> Json | None:
+        """The record at a position, read again."""
+        if not 0 <= position < len(self._offsets):
+            return None
+        self._file.seek(self._offsets[position])
+        try:
+            record = decode(self._file.read(self._sizes[position]))
+        except NotJson:
+            return None
+        return record if isinstance(record, dict) else None
+
+    def position_of(self, name: str) -> int | None:
+        """Where the first record with this id stands."""
+        found = self._ids.get(hash(name))
+        if found is not None:
+            return found
+        if name[:1] == "r" and name[1:].isascii() and name[1:].isdigit() and len(name) < 20:
+            position = int(name[1:])
+            record = self.at(position)
+            return position if record is not None and record.get("id") == name else None
+        return None
+
+    def call_at(self, call_id: Any) -> int | None:
+        """Where the first call with this id stands."""
+        found = self._calls.get(hash(call_id)) if isinstance(call_id, str) else None
+        return None if found is None else found >> 16
+
+    def tool_of(self, call_id: Any) -> str | None:
+        """The tool of the call with this id."""
+        found = self._calls.get(hash(call_id)) if isinstance(call_id, str) else None
+        return None if found is None else self._tool_names[found & 0xFFFF] or None
+
+    def supersede(self, position: int) -> bool:
+        """Notes that a record is superseded; False when it was before."""
+        fresh = position not in self._superseded
+        self._superseded.add(position)
+        return fresh
+
+    def says(self, text: str) -> bool:
+        """Whether a message of its own holds this text (blanks at its ends apart)."""
+        text = text.strip(BLANKS)
+        return not text or hash(text) in self._texts
+
+    def reply_follows(self, source: str, line: int, call_line: int | None) -> bool:
+        """Whether the model replied after a line, in a message later than the one that made the call."""
+        last, _, first = self._replies.get(source, (0, 0, 0))
+        return last > line and (call_line is None or call_line < first)
+
+
+def unit_index(pointer: Any) -> int:
+    """The position that a pointer ends in; 0 where it ends in none."""
+    step = pointer.rsplit("/", 1)[-1] if isinstance(pointer, str) else ""
+    return int(step) if step.isascii() and step.isdigit() and len(step) < 10 else 0
+
+
+def _refs(record: Json) -> list[Json]:
+    native = record.get("native")
+    refs = native.get("refs") if isinstance(native, dict) else None
+    return [ref for ref in refs if isinstance(ref, dict)] if isinstance(refs, list) else []
+
+
+def _digest(file: BinaryIO) -> str:
+    file.seek(0)
+    hashed = hashlib.sha256()
+    for chunk in read_chunks(file):
+        hashed.update(chunk)
+    return hashed.hexdigest()
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,224 @@
+"""One pass over a native source: its lines, and what must be counted in it.
+
+Owns, for one source: where each line begins and which lines a record cites; which units the registry's
+``[[unit]]`` rows find (native calls and results), by place; which native call ids stand on several calls; the
+pairs that a provider rule looks up; and whether the source records its own requests. Memory: a few numbers for
+each line and unit, no text.
+
+Must never know: records, the importer.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from callsheet.audit.sources import Source
+from callsheet.registry import Registry
+from callsheet.registry.facts import Unit
+from callsheet.registry.when import MISSING, follow, matches
+from callsheet.wire.damage import BOM
+from callsheet.wire.lines import split_lines
+from callsheet.wire.lossless import NotJson, decode
+
+BLANK, BARE, CITED = 0, 1, 2
+_INDEX_BITS = 20
+_MOST = (1 << _INDEX_BITS) - 1
+_NO_ID = 0
+
+
+def unit_key(line: int, index: int) -> int:
+    """A unit's place as one number: 1-based line, and position in its list."""
+    return line << _INDEX_BITS | min(index, _MOST)
+
+
+def found_units(unit: Unit, root: Any) -> Iterator[tuple[int, str, Any]]:
+    """The units of one row in a decoded line: position, pointer, part."""
+    if not unit.pointer.endswith("/*"):
+        part = follow(root, unit.pointer)
+        if part is not MISSING and matches(unit.when, root, part):
+            yield 0, unit.pointer, part
+        return
+    base = unit.pointer[:-2]
+    listed = follow(root, base)
+    for index, part in enumerate(listed if isinstance(listed, list) else ()):
+        if matches(unit.when, root, part):
+            yield index, f"{base}/{index}", part
+
+
+class Units:
+    """The native units of one record type in one source, and which of them a record cites."""
+
+    def __init__(self) -> None:
+        self.keys = array("Q")
+        self.ids = array("q")
+        self.links = array("q")
+        self._cited = bytearray()
+
+    def add(self, key: int, native_id: Any, by: Any) -> None:
+        """Takes a unit in; units come in the order of the file."""
+        self.keys.append(key)
+        self.ids.append(hash(native_id) or 1 if isinstance(native_id, str) else _NO_ID)
+        self.links.append(hash(by) or 1 if isinstance(by, str) else _NO_ID)
+        self._cited.append(0)
+
+    def cite(self, key: int) -> bool:
+        """Marks a unit as cited; False if there is none at this place."""
+        at = bisect_left(self.keys, key)
+        if at == len(self.keys) or self.keys[at] != key:
+            return False
+        self._cited[at] = 1
+        return True
+
+    def left(self) -> Iterator[tuple[int, int]]:
+        """Lines and positions of the units that nothing cites."""
+        for key, cited in zip(self.keys, self._cited, strict=True):
+            if not cited:
+                yield key >> _INDEX_BITS, key & _MOST
+
+
+class Twin(NamedTuple):
+    """One of several calls with one native id: its place, and the hash of the record id that made it."""
+
+    key: int
+    by: int
+
+
+class Scan:
+    """What one pass found.
+
+    Attributes:
+        starts: Byte offset of each line.
+        size: Bytes of the source.
+        units: By record type.
+        has_units: It is read for units: every line of it has a record of its own.
+        requests: A line records a request to the model.
+        pairs: By provider row: the (server, tool) pairs that stand anywhere in the source.
+        named: By provider row: call id to the pair that lines about this call name; None where they disagree.
+        forks: Sessions that lines say they were copied from, each with the last such line.
+    """
+
+    def __init__(self, source: Source, registry: Registry | None) -> None:
+        self.size = source.entry.size or 0
+        self.starts = array("Q")
+        self._cover = bytearray()
+        self.units: dict[str, Units] = {}
+        self.requests = False
+        self.pairs: set[tuple[str, str]] = set()
+        self.named: dict[str, tuple[str, str] | None] = {}
+        self.forks: dict[str, int] = {}
+        self._twins: dict[int, list[Twin]] | None = None
+        self._registry = registry
+        self._by_type: dict[str, list[Unit]] = {}
+        for unit in registry.unit if registry else ():
+            self.units.setdefault(unit.record, Units())
+        self._servers = [row for row in registry.provider if row.get("server")] if registry else []
+        self.has_units = reads = registry is not None and source.entry.kind in registry.harness.kinds
+        if source.is_database:
+            return
+        for line in split_lines(source.chunks()):
+            self.starts.append(line.offset)
+            data = line.data.removeprefix(BOM) if line.number == 1 else line.data
+            empty = not data.strip(b" \t\r\n")
+            self._cover.append(BLANK if empty else BARE)
+            if reads and not empty:
+                self._take(line.number, data)
+
+    def _take(self, number: int, data: bytes) -> None:
+        try:
+            root = decode(data)
+        except NotJson:
+            return
+        registry = self._registry
+        if registry is None or not isinstance(root, dict):
+            return
+        for unit in registry.unit:
+            for index, _, part in found_units(unit, root):
+                native_id = _value(unit.id, root, part)
+                self.units[unit.record].add(unit_key(number, index), native_id, _value(unit.by, root, part))
+        marks = registry.marks
+        if marks.requests and not self.requests:
+            self.requests = matches(marks.requests, root)
+        if marks.fork:
+            session = follow(root, marks.fork)
+            if isinstance(session, str) and session:
+                self.forks[session] = number
+        for row in self._servers:
+            self._note_pair(row, root)
+
+    def _note_pair(self, row: dict[str, Any], root: Any) -> None:
+        server, tool = follow(root, row["server"]), follow(root, row["tool"])
+        if not (isinstance(server, str) and isinstance(tool, str)):
+            return
+        if "call" not in row:
+            self.pairs.add((server, tool))
+            return
+        call_id = follow(root, row["call"])
+        if isinstance(call_id, str) and server and tool:
+            pair = (server, tool)
+            self.named[call_id] = pair if self.named.setdefault(call_id, pair) == pair else None
+
+    # -- lines --------------------------------------------------------------------------------------------------
+
+    def line_at(self, offset: int) -> int:
+        """The 1-based line that a byte stands on; 0 if the source has no lines."""
+        return bisect_right(self.starts, offset)
+
+    def bounds(self, line: int) -> tuple[int, int] | None:
+        """First byte of a line and the byte after its LF."""
+        if not 0 < line <= len(self.starts):
+            return None
+        return self.starts[line - 1], self.starts[line] if line < len(self.starts) else self.size
+
+    def cite(self, offset: int, size: int) -> None:
+        """Marks every line that these bytes touch as cited."""
+        if size > 0 and self.starts:
+            for line in range(self.line_at(offset), self.line_at(offset + size - 1) + 1):
+                if line:
+                    self._cover[line - 1] |= CITED
+
+    def bare(self) -> Iterator[int]:
+        """Lines that hold something and that no record cites."""
+        for index, cover in enumerate(self._cover):
+            if cover == BARE:
+                yield index + 1
+
+    # -- call ids -----------------------------------------------------------------------------------------------
+
+    def twins(self, native_id: str, repeats: set[int]) -> list[Twin]:
+        """The calls with this native id where there are several, without the units that repeat another."""
+        if self._twins is None:
+            self._twins = _several(self.units.get("tool_call"))
+        found = [one for one in self._twins.get(hash(native_id) or 1, ()) if one.key not in repeats]
+        return found if len(found) > 1 else []
+
+    def answers(self, native_id: str) -> set[int]:
+        """Record ids (hashed) that results with this native id say they answer."""
+        results = self.units.get("tool_result")
+        if results is None:
+            return set()
+        wanted = hash(native_id) or 1
+        return {by for one, by in zip(results.ids, results.links, strict=True) if one == wanted and by}
+
+
+def _value(pointer: str, root: Any, part: Any) -> Any:
+    if not pointer:
+        return None
+    return follow(part if pointer.startswith(".") else root, pointer)
+
+
+def _several(units: Units | None) -> dict[int, list[Twin]]:
+    """Calls by (hashed) native id, only of ids on more than one."""
+    if units is None:
+        return {}
+    ids = units.ids
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    found: dict[int, list[Twin]] = {}
+    for before, after in pairwise(order):
+        if ids[before] == ids[after] != _NO_ID:
+            twins = found.setdefault(ids[after], [Twin(units.keys[before], units.links[before])])
+            twins.append(Twin(units.keys[after], units.links[after]))
+    return found

@@ -1,0 +1,133 @@
+"""Comparing what a record says with what a source says.
+
+Owns equality of JSON values (by type and value, ``U+FFFD`` standing for an unpaired surrogate), the places where two
+values differ, walking pointers with ``*``, and exact JSON texts (ASR-035).
+
+Must never know: records, registries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from callsheet.audit.finding import Path
+from callsheet.registry.when import MISSING, follow
+from callsheet.wire.lossless import has_lone_surrogate, without_lone_surrogates
+
+
+def agree(value: Any, native: Any) -> bool:
+    """Whether a record's value is the native one."""
+    if isinstance(value, str):
+        if not isinstance(native, str):
+            return False
+        return value == native or (has_lone_surrogate(native) and value == without_lone_surrogates(native))
+    if isinstance(value, bool) or isinstance(native, bool) or value is None or native is None:
+        return value is native
+    if isinstance(value, int | float | Decimal):
+        return isinstance(native, int | float | Decimal) and value == native
+    if isinstance(value, list):
+        return (
+            isinstance(native, list)
+            and len(value) == len(native)
+            and all(agree(one, other) for one, other in zip(value, native, strict=True))
+        )
+    if isinstance(value, dict):
+        if not isinstance(native, dict) or len(value) != len(native):
+            return False
+        if value.keys() != native.keys():
+            native = {without_lone_surrogates(name): item for name, item in native.items()}
+        return value.keys() == native.keys() and all(
+            agree(item, native[name]) for name, item in value.items()
+        )
+    return False
+
+
+def differences(value: Any, native: Any, path: Path = ()) -> Iterator[tuple[Path, Any, str]]:
+    """Leaves of a record's value that differ from the native one: path, value, what stands there instead."""
+    if agree(value, native):
+        return
+    if isinstance(value, dict) and isinstance(native, dict) and value:
+        fresh = False
+        for name, item in value.items():
+            for found in differences(item, native.get(name, MISSING), (*path, name)):
+                fresh = True
+                yield found
+        if not fresh:  # only members are missing here
+            yield path, value, f"the source has more: {_short(native)}"
+        return
+    if isinstance(value, list) and isinstance(native, list) and value:
+        fresh = False
+        for index, item in enumerate(value):
+            other = native[index] if index < len(native) else MISSING
+            for found in differences(item, other, (*path, index)):
+                fresh = True
+                yield found
+        if not fresh:
+            yield path, value, f"the source has more: {_short(native)}"
+        return
+    if isinstance(value, dict | list) and value and native is MISSING:
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from differences(item, MISSING, (*path, name))
+        return
+    yield path, value, "nothing stands there" if native is MISSING else f"the source says {_short(native)}"
+
+
+def _short(value: Any, most: int = 100) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = without_lone_surrogates(text)
+    return text if len(text) <= most else text[:most] + "…"
+
+
+def walk(value: Any, pointer: str, bound: tuple[int, ...], base: str = "") -> Iterator[tuple[str, Any]]:
+    """The values at a pointer with ``*``: each with its pointer without.
+
+    Args:
+        value: Where it starts.
+        pointer: The pointer, without a leading dot.
+        bound: Positions that the first ``*`` stand for; a further one runs over all elements.
+        base: Pointer of ``value`` itself.
+    """
+    head, star, rest = pointer.partition("/*")
+    found = follow(value, head) if head else value
+    if not star:
+        if found is not MISSING:
+            yield base + head, found
+        return
+    if not isinstance(found, list):
+        return
+    if bound:
+        if bound[0] < len(found):
+            yield from walk(found[bound[0]], rest, bound[1:], f"{base}{head}/{bound[0]}")
+        return
+    for index, item in enumerate(found):
+        yield from walk(item, rest, (), f"{base}{head}/{index}")
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with its keys as written."""
+
+
+def _pairs(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return MISSING
+
+
+def is_text_of(text: Any, line: bytes, pointer: str) -> bool:
+    """Whether a text is the JSON text of what stands at a pointer of a line: every key and digit of it (ASR-254)."""
+    if not isinstance(text, str):
+        return False
+    value = _pairs(line.decode("utf-8", "replace"))
+    for step in pointer.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, _Pairs):
+            value = next((item for key, item in reversed(value) if key == name), MISSING)
+        elif isinstance(value, list) and name.isascii() and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return False
+    return value is not MISSING and bool(_pairs(text) == value)
