@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -78,7 +79,7 @@ def check_harness(adapter: Stored, path: Path | Files, root: str | None = None) 
     for session in adapter.sessions(str(path), files):
         reading = read_session(adapter, session, files)
         used.update(source.path for source in reading.sources)
-        flaws += check_reading(reading, files)
+        flaws += check_reading(reading)
         flaws += _stable(adapter, session, files, reading)
     if path.is_dir():
         flaws += [
@@ -89,10 +90,9 @@ def check_harness(adapter: Stored, path: Path | Files, root: str | None = None) 
     return flaws
 
 
-def check_reading(reading: Reading, files: Files) -> list[Flaw]:
+def check_reading(reading: Reading) -> list[Flaw]:
     """Holds one reading against the native bytes it was made from."""
-    data = {source.id: files.text(source.path) for source in reading.sources}
-    seen = _Seen(data)
+    seen = _Seen(reading)
     flaws: list[Flaw] = []
     for stream in reading.streams:
         for line in stream.lines:
@@ -116,9 +116,11 @@ def check_reading(reading: Reading, files: Files) -> list[Flaw]:
 class _Seen:
     """The native bytes, and which of them records cite."""
 
-    def __init__(self, data: dict[str, bytes]) -> None:
-        self._data = data
+    def __init__(self, reading: Reading) -> None:
+        self._data = data = reading.native
+        self._databases = reading.databases
         self._cited: dict[str, set[tuple[int, int]]] = {source: set() for source in data}
+        self._rows: set[tuple[str, str, bytes]] = set()
         self._starts: dict[str, list[int]] = {
             source: [line.offset for line in split_lines([content])] for source, content in data.items()
         }
@@ -130,8 +132,10 @@ class _Seen:
             if source not in self._data:
                 yield f"cites an unknown source {source!r}"
                 continue
+            if "table" in ref:
+                self._rows.add((source, ref["table"], msgspec.json.encode(ref.get("key"), order="sorted")))
             if "offset" not in ref:
-                continue  # the source as a whole
+                continue  # the source as a whole, or a row whose value is no JSON text of its own
             offset, size = ref["offset"], ref.get("bytes", 0)
             data = self._data[source][offset : offset + size]
             if len(data) != size:
@@ -152,6 +156,9 @@ class _Seen:
         return whole or ((not starts or starts[line - 1] <= offset) and offset + size < end)
 
     def lost(self, source: str) -> Iterator[str]:
+        if source in self._databases:
+            yield from self._lost_rows(source)
+            return
         data = self._data[source]
         ranges = sorted(self._cited[source])
         at = 0
@@ -162,6 +169,18 @@ class _Seen:
                 line = data.count(b"\n", 0, at + lead) + 1
                 yield f"line {line}: {len(hole.strip(_BLANK))} bytes from {at + lead} are cited by no record"
             at = max(at, end)
+
+    def _lost_rows(self, source: str) -> Iterator[str]:
+        """Of a database: rows that no record cites. Its first line says what it is made of."""
+        cited = sorted(self._cited[source])
+        for line in list(split_lines([self._data[source]]))[1:]:
+            row = msgspec.json.decode(line.data)
+            key = msgspec.json.encode(row.get("key"), order="sorted")
+            at = bisect_left(cited, (line.offset, 0))
+            if (source, row.get("table"), key) not in self._rows and (
+                at == len(cited) or cited[at][0] >= line.offset + len(line.data)
+            ):
+                yield f"line {line.number}: row {key.decode()} of {row.get('table')} is cited by no record"
 
     def texts(self, ref: dict[str, Any]) -> list[str]:
         """Every string in the cited value, keys and JSON texts inside strings apart."""

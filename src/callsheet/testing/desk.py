@@ -10,15 +10,18 @@ Must never know: any one harness.
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from msgspec import Struct
 
 from callsheet.harness._port import Session, Stored
 from callsheet.records import BlobRef, Record, SourceEntry, encode
 from callsheet.records.bundle import Diagnostic, stream_id
+from callsheet.wire.database import Selection, read_rows, text_of_rows
 from callsheet.wire.inflate import Torn, inflate, is_compressed
 from callsheet.wire.lines import Line, split_lines
 
@@ -69,6 +72,20 @@ class Files:
         """First bytes of a file."""
         return self.content.get(path, b"")[:size]
 
+    def rows(self, path: str, selections: list[Selection]) -> list[list[dict[str, Any]]]:
+        """A few rows of a database."""
+        with self.on_disk(path) as file:
+            return [[dict(row) for row in rows] for rows in read_rows(file, selections)[1]]
+
+    @contextmanager
+    def on_disk(self, path: str) -> Iterator[Path]:
+        """A copy of a file, and of those that lie beside it under its name (a journal), for SQLite."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in self.content.items():
+                if name.startswith(path):
+                    Path(folder, "copy" + name.removeprefix(path)).write_bytes(data)
+            yield Path(folder, "copy")
+
 
 class Written(Struct):
     """A stream as it was written: the lines of its records, without LF."""
@@ -84,12 +101,19 @@ class Written(Struct):
 
 
 class Reading(Struct):
-    """All that an adapter wrote for one session."""
+    """All that an adapter wrote for one session.
 
-    streams: list[Written]
-    sources: list[SourceEntry]
-    blobs: dict[str, bytes]
-    diagnostics: list[Diagnostic]
+    Attributes:
+        native: The bytes of each source, by its id; of a database the text of its rows.
+        databases: Which of them are databases.
+    """
+
+    streams: list[Written] = []
+    sources: list[SourceEntry] = []
+    blobs: dict[str, bytes] = {}
+    diagnostics: list[Diagnostic] = []
+    native: dict[str, bytes] = {}
+    databases: set[str] = set()
 
 
 class _Stream:
@@ -117,37 +141,46 @@ class MemoryDesk:
 
     def __init__(self, files: Files, *, chunk: int = 1 << 18, keep_reasoning: bool = False) -> None:
         self.keep_reasoning = keep_reasoning
-        self.reading = Reading([], [], {}, [])
+        self.reading = Reading()
         self.masks: list[tuple[str, str]] = []
         self.hidden: list[tuple[str, int, int]] = []
         self._files = files
         self._chunk = chunk
-        self._data: dict[str, bytes] = {}
 
     def source(self, path: str, kind: str) -> SourceEntry:
         """Registers a source."""
         if path not in self._files.content:
             raise FileNotFoundError(2, "No such file or directory", path)
-        data = self._files.text(path)
-        entry = SourceEntry(id=f"s{len(self._data)}", kind=kind, path=path, size=len(data))
+        entry = self._entry(path, kind, self._files.text(path))
         entry.encoding = "zstd" if is_compressed(self._files.content[path]) else None
-        self._data[entry.id] = data
+        return entry
+
+    def database(self, path: str, kind: str, selections: list[Selection]) -> SourceEntry:
+        """Registers rows of a database."""
+        with self._files.on_disk(path) as file:
+            entry = self._entry(path, kind, b"".join(text_of_rows(file, selections)))
+        self.reading.databases.add(entry.id)
+        return entry
+
+    def _entry(self, path: str, kind: str, data: bytes) -> SourceEntry:
+        entry = SourceEntry(id=f"s{len(self.reading.sources)}", kind=kind, path=path, size=len(data))
+        self.reading.native[entry.id] = data
         self.reading.sources.append(entry)
         return entry
 
     def lines(self, source: SourceEntry) -> Iterator[Line]:
         """The lines of a source."""
-        data = self._data[source.id]
+        data = self.reading.native[source.id]
         yield from split_lines(data[at : at + self._chunk] for at in range(0, len(data), self._chunk))
         source.sha256 = hashlib.sha256(data).hexdigest()
 
     def read(self, source: SourceEntry, offset: int, size: int) -> bytes:
         """Bytes at a place."""
-        return self._data[source.id][offset : offset + size]
+        return self.reading.native[source.id][offset : offset + size]
 
     def whole(self, source: SourceEntry) -> bytes:
         """All bytes of a source."""
-        data = self._data[source.id]
+        data = self.reading.native[source.id]
         source.sha256 = hashlib.sha256(data).hexdigest()
         return data
 

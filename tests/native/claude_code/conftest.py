@@ -169,7 +169,7 @@ def read() -> Read:
         held = Files(files)
         (session,) = CLAUDE_CODE.sessions(f"{FOLDER}/{name}", held)
         found = read_session(CLAUDE_CODE, session, held, chunk=chunk)
-        assert check_reading(found, held) == []
+        assert check_reading(found) == []
         return Sheet(found)
 
     return reading

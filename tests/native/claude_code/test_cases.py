@@ -46,7 +46,7 @@ class Case:
     def read(self, files: Files) -> Sheet:
         (session,) = CLAUDE_CODE.sessions(str(self.source), files)
         reading = read_session(CLAUDE_CODE, session, files)
-        assert check_reading(reading, files) == []
+        assert check_reading(reading) == []
         return Sheet(reading)
 
     # -- what facts speak of ------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ INNER = "a1111111111111111"
 
 def agent_file(agent_id: str, *call_ids: str, names: str = "Bash") -> bytes:
     made = Made()
-    members = {"isSidechain": True, "agentId": agent_id}
+    members: dict[str, Any] = {"isSidechain": True, "agentId": agent_id}
     made.prompt("Look around.", **members)
     for call_id in call_ids:
         made.call(call_id, name=names, **members)

@@ -146,7 +146,7 @@ def read(data: bytes, chunk: int = 1 << 18) -> Reading:
     files = Files({name: data})
     (session,) = CLAUDE_CODE.sessions(name, files)
     reading = read_session(CLAUDE_CODE, session, files, chunk=chunk)
-    assert check_reading(reading, files) == []
+    assert check_reading(reading) == []
     return reading
 
 
