@@ -260,6 +260,9 @@ def _by_capture(case: Case, content: Any, cite: Cite, native: list[Any]) -> Iter
     if case.record.get("linkage") != "exact":
         yield Claim(PATH, content, None, "its call id stands on several calls")
         return
+    if rule.most is not None and sum(len(encoded(one).encode()) for one in native) > rule.most:
+        yield Claim(PATH, content, None, f"captures of this version agree up to {rule.most} bytes only")
+        return
     _, wrong = check_parts(content, blocks_of(native), case.blob, whole=True)
     if not wrong:
         yield Claim(PATH, content, Evidence("table content", cite.number, cite.place, cite.pointer, native))

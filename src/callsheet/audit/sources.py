@@ -17,14 +17,12 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
-
-import zstandard
+from typing import Any, BinaryIO, Literal, cast
 
 from callsheet.errors import SourceError
 from callsheet.records.bundle import Bundle, NativeSource
 from callsheet.wire.files import read_chunks
-from callsheet.wire.lines import CHUNK
+from callsheet.wire.inflate import Torn, inflate
 
 OPEN_MOST = 16
 Used = Literal["file", "copy", "none"]
@@ -56,9 +54,9 @@ class Source:
         return self.used == "copy" and bool(self.entry.masked)
 
     def _choose(self) -> None:
-        if self.entry.masked and self.entry.native:
-            # What was masked must not be read from the file: the copy is what the records were made from.
-            self.why = "places in it are masked: the copy is what the records were made from"
+        if self.entry.masked:
+            # What was masked must be seen by nobody: the copy is what the records were made from.
+            self.why = "places in it are masked, so the file is not read"
         elif self._is_unchanged():
             self.used = "file"
             return
@@ -68,7 +66,7 @@ class Source:
         try:
             self._file = self._unpacked()
             self.used = "copy"
-        except (OSError, KeyError, SourceError, zstandard.ZstdError) as error:
+        except (OSError, KeyError, SourceError) as error:
             self.why = f"{self.why}; the copy cannot be read: {error}"
 
     def _is_unchanged(self) -> bool:
@@ -95,26 +93,37 @@ class Source:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise ValueError("not a regular file")
-        return os.fdopen(handle, "rb")
+        file = os.fdopen(handle, "rb")
+        if self.entry.encoding is None:
+            return file
+        with file:
+            return self._inflated(file)
 
     def _unpacked(self) -> BinaryIO:
-        size = self.entry.size or 0
-        # It has a name because a database is opened by name.
-        out = tempfile.NamedTemporaryFile()  # noqa: SIM115 (it stays open as long as the source)
-        hashed = hashlib.sha256()
         with self._bundle.open(self.entry.native or "") as packed:
-            reader = zstandard.ZstdDecompressor().stream_reader(packed)
-            while chunk := reader.read(CHUNK):
-                hashed.update(chunk)
-                out.write(chunk)
-                if out.tell() > size:
-                    raise SourceError("it is longer than the source was")
-        if out.tell() != size:
+            out = self._inflated(packed)
+        hashed = hashlib.sha256()
+        for chunk in read_chunks(out):
+            hashed.update(chunk)
+        if out.tell() != (self.entry.size or 0):
             raise SourceError("it is shorter than the source was")
         if not self.entry.masked and hashed.hexdigest() != self.entry.sha256:
             raise SourceError("it has another content than the source had")
+        return out
+
+    def _inflated(self, packed: BinaryIO) -> BinaryIO:
+        """The text inside a compressed file, as far as it goes; never more than the manifest tells of."""
+        # It has a name because a database is opened by name.
+        out = cast(BinaryIO, tempfile.NamedTemporaryFile())  # noqa: SIM115 (it stays open as long as the source)
+        size = self.entry.size or 0
+        try:
+            for piece in inflate(read_chunks(packed), size):
+                out.write(piece)
+        except Torn:
+            pass  # the importer read what came out before the damage, and so does the audit
         out.flush()
-        return out  # type: ignore[return-value]  # a wrapper with every method of a file
+        out.seek(0)
+        return out
 
     @property
     def file(self) -> BinaryIO:

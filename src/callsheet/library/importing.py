@@ -23,7 +23,7 @@ from callsheet.errors import SourceError, UsageError
 from callsheet.harness import HARNESSES
 from callsheet.harness._port import Session, Stored
 from callsheet.library.folders import DiskFolder, open_regular, regular
-from callsheet.library.sources import Source, copy_native
+from callsheet.library.sources import Source, copy_native, masked_places
 from callsheet.records import FORMAT, BlobRef, Gap, SourceEntry, ToolCall
 from callsheet.records.bundle import (
     Diagnostic,
@@ -194,6 +194,8 @@ class Workbench:
             told.native = f"native/{entry.id}.zst"
             told.masked = copy_native(source, self.folder / told.native)
             self._let_go(source)
+        elif source.cover:
+            told.masked = masked_places(source)
         return told
 
     def release(self) -> None:

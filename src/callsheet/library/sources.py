@@ -120,6 +120,13 @@ def copy_native(source: Source, path: Path) -> int:
     return source.cover.count
 
 
+def masked_places(source: Source) -> int:
+    """How many places of a source no record and no copy holds."""
+    for _ in _covered(source):
+        pass
+    return source.cover.count
+
+
 def _covered(source: Source) -> Iterator[bytes]:
     if not source.cover:
         yield from source.chunks()
