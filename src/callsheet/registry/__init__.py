@@ -19,7 +19,7 @@ from callsheet.registry.facts import Fact, Marks, Unit
 from callsheet.registry.versions import Versions, in_ranges
 from callsheet.registry.when import Conditions, matches
 
-HARNESSES: tuple[str, ...] = ("claude-code", "codex", "acp")
+HARNESSES: tuple[str, ...] = ("claude-code", "codex", "acp", "openclaw")
 """Registry files that ship with the package."""
 
 
@@ -133,6 +133,8 @@ class ContentRule(Struct, kw_only=True):
     tools: list[str] = []
     when: Conditions = {}
     evidence: str = ""
+    most: int | None = None
+    """Bytes of content up to which the captures agree."""
     needs_reply: bool = False
     between: bool = False
     note: str | None = None
@@ -198,6 +200,15 @@ class Caution(Struct, kw_only=True):
     member: str
     value: Any = None
     note: str
+
+
+class Store(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A database that this harness keeps: the newest schema seen, and the columns of the tables that are read."""
+
+    role: str
+    schema: int
+    tables: dict[str, list[str]]
+    note: str | None = None
 
 
 class Registry(Struct, kw_only=True):
