@@ -232,6 +232,7 @@ class Registry(Struct, kw_only=True):
     unit: list[Unit] = []
     marks: Marks = Marks()
     caution: list[Caution] = []
+    store: list[Store] = []
     agent: list[AgentRule] = []
 
     def tools(self) -> dict[str, Tool]:
