@@ -8,6 +8,7 @@ from __future__ import annotations
 from callsheet.harness._port import Stored
 from callsheet.harness.acp import ACP
 from callsheet.harness.claude_code import CLAUDE_CODE
+from callsheet.harness.gemini import GEMINI
 
-HARNESSES: tuple[Stored, ...] = (CLAUDE_CODE, ACP)
+HARNESSES: tuple[Stored, ...] = (ACP, GEMINI, CLAUDE_CODE)
 """Every adapter of stored files, in the order in which a file is offered to them."""
