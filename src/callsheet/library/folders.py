@@ -1,4 +1,4 @@
-"""Folders on disk as adapters see them: names and first bytes.
+"""Folders on disk as adapters see them: names, first bytes, a few rows of databases.
 
 Owns ``DiskFolder``. Never follows a link out of the folder it lists, never opens anything that is no regular file
 (a FIFO would block for ever). Unreadable folders are empty.
@@ -10,7 +10,9 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from callsheet.wire.database import Selection, read_rows
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -66,3 +68,7 @@ class DiskFolder:
                 return file.read(size)
         except OSError:
             return b""
+
+    def rows(self, path: str, selections: list[Selection]) -> list[list[dict[str, Any]]]:
+        """A few small rows of a database."""
+        return [[dict(row) for row in rows] for rows in read_rows(Path(path), selections)[1]]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ from callsheet.records.bundle import (
 )
 from callsheet.records.stream import StreamWriter
 from callsheet.wire.blobs import BlobStore, digest
+from callsheet.wire.database import Selection
 from callsheet.wire.files import private_folder
 from callsheet.wire.lines import CHUNK, Line, split_lines
 
@@ -91,8 +91,14 @@ class Workbench:
         self._progress = progress
 
     def source(self, path: str, kind: str) -> SourceEntry:
+        return self._register(path, kind, None)
+
+    def database(self, path: str, kind: str, selections: list[Selection]) -> SourceEntry:
+        return self._register(path, kind, selections)
+
+    def _register(self, path: str, kind: str, rows: list[Selection] | None) -> SourceEntry:
         entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=path)
-        source = Source(Path(path), entry, self.folder)
+        source = Source(Path(path), entry, self.folder, rows)
         if len(self.sources) >= OPEN_MOST:
             source.close()
         self.sources[entry.id] = source
@@ -226,9 +232,13 @@ def find_sessions(path: Path, kind: str | None) -> list[tuple[Stored, Session]]:
     folder = DiskFolder()
     adapters = [adapter_for(kind)] if kind else list(HARNESSES)
     if path.is_dir():
-        found = [
-            (adapter, session) for adapter in adapters for session in adapter.sessions(str(path), folder)
-        ]
+        found: list[tuple[Stored, Session]] = []
+        claimed: set[str] = set()
+        for adapter in adapters:
+            # A file that two adapters would read belongs to the first of them, as it does when it is given alone.
+            sessions = [one for one in adapter.sessions(str(path), folder) if one.main not in claimed]
+            claimed.update(one.main for one in sessions)
+            found += [(adapter, session) for session in sessions]
         if not found:
             raise SourceError("no sessions found in this folder", path=str(path))
         return found
@@ -339,7 +349,7 @@ def import_sources(
     progress: Progress | None = None,
 ) -> Iterator[Imported | Failure]:
     """Imports every session of every path; a source that fails is a ``Failure`` and the others go on."""
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str, str]] = set()
     for path in paths:
         try:
             found = find_sessions(path, kind)
@@ -348,7 +358,7 @@ def import_sources(
             continue
         taken = {file for _, session in found for file in (session.main, *session.files)}
         for adapter, session in found:
-            key = (session.kind, os.path.realpath(session.main))
+            key = (session.kind, session.native_id, os.path.realpath(session.main))
             if key in seen:
                 continue
             seen.add(key)

@@ -1,8 +1,8 @@
-"""Native sources as the import engine reads them: plain files, and compressed ones by the text inside.
+"""Native sources as the import engine reads them: plain files, compressed ones and databases by the text inside.
 
 Owns ``Source`` (one consistent file however often it is read, open only while it is needed) and the native copy in the
-bundle, without what must not be kept. A compressed source is inflated once, into a file without a name in the bundle
-that is being made; its size, its digest and every offset are those of the text.
+bundle, without what must not be kept. A compressed source is inflated once, the chosen rows of a database are read
+once, into a file without a name in the bundle that is being made; size, digest and every offset are those of the text.
 
 Must never know: harnesses, records but for the source entry.
 """
@@ -12,12 +12,13 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from callsheet.library.folders import open_regular
 from callsheet.records import SourceEntry
+from callsheet.wire.database import Selection, text_of_rows
 from callsheet.wire.files import AtomicFile, private_folder, read_chunks
 from callsheet.wire.inflate import MAGIC, Torn, inflate, is_compressed
 from callsheet.wire.lines import CHUNK, split_lines
@@ -31,13 +32,16 @@ class Source:
         path: The file.
         entry: Its entry; ``size`` and ``encoding`` are filled in.
         folder: Where a compressed one may be inflated.
+        rows: The chosen rows, where it is a database.
 
     Attributes:
         cover: What its native copy must not hold.
         torn: What is wrong with a compressed file that could not be read whole.
     """
 
-    def __init__(self, path: Path, entry: SourceEntry, folder: Path) -> None:
+    def __init__(
+        self, path: Path, entry: SourceEntry, folder: Path, rows: Sequence[Selection] | None = None
+    ) -> None:
         self.path = path
         self.entry = entry
         self.cover = Cover()
@@ -46,7 +50,11 @@ class Source:
         self._file: BinaryIO | None = self._open()
         info = os.fstat(self._file.fileno())
         self._identity = (info.st_dev, info.st_ino)
-        if is_compressed(self._file.read(len(MAGIC))):
+        if rows is not None:
+            self._file.close()
+            self._spool(text_of_rows(path, rows), folder, "sqlite")
+            info = os.fstat(self.file.fileno())
+        elif is_compressed(self._file.read(len(MAGIC))):
             self._inflate(self._file, folder)
             info = os.fstat(self.file.fileno())
         # The size now is what every pass reads: a file that grows meanwhile stays one consistent source.
@@ -56,21 +64,25 @@ class Source:
         return open_regular(self.path)
 
     def _inflate(self, packed: BinaryIO, folder: Path) -> None:
-        text = cast(BinaryIO, tempfile.TemporaryFile(dir=private_folder(folder)))  # noqa: SIM115 (kept open)
         packed.seek(0)
         try:
-            for piece in inflate(read_chunks(packed)):
+            self._spool(inflate(read_chunks(packed)), folder, "zstd")
+        finally:
+            packed.close()
+
+    def _spool(self, pieces: Iterator[bytes], folder: Path, encoding: str) -> None:
+        text = cast(BinaryIO, tempfile.TemporaryFile(dir=private_folder(folder)))  # noqa: SIM115 (kept open)
+        try:
+            for piece in pieces:
                 text.write(piece)
         except Torn as error:
             self.torn = str(error)
         except BaseException:
             text.close()
             raise
-        finally:
-            packed.close()
         text.flush()
         self._file, self._inflated = text, True
-        self.entry.encoding = "zstd"
+        self.entry.encoding = encoding
 
     @property
     def file(self) -> BinaryIO:
