@@ -21,6 +21,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="folder of captures and cases that are too large for the repository",
     )
+    parser.addoption(
+        "--regold",
+        action="store_true",
+        help="write what golden tests compare with anew (read the difference before you commit it)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,6 +41,12 @@ def shared(request: pytest.FixtureRequest) -> Path:
     if given is None:
         pytest.skip(NO_SHARED)
     return Path(given).resolve()
+
+
+@pytest.fixture
+def regold(request: pytest.FixtureRequest) -> bool:
+    """Whether golden tests write what they compare with."""
+    return bool(request.config.getoption("--regold"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
