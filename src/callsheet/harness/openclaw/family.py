@@ -1,0 +1,158 @@
+"""A session of an agent's database with the sessions of its agents, one stream each.
+
+Owns: opening the databases, which rows of the shared one belong to which session, a session's cold archive, the links
+between parent and child.
+
+Must never know: what an entry says.
+"""
+
+from __future__ import annotations
+
+from callsheet.errors import SourceError
+from callsheet.harness._port import Desk
+from callsheet.harness._port.cells import Damage
+from callsheet.harness._port.veil import Veil
+from callsheet.harness.openclaw import layout, shelf
+from callsheet.harness.openclaw.feed import EVENTS, Feed, Transcript
+from callsheet.harness.openclaw.layout import KIND, Member, Parts
+from callsheet.harness.openclaw.reader import Reader, head, write_head
+from callsheet.harness.openclaw.shapes import text
+from callsheet.harness.openclaw.shelf import Around, StateRow
+from callsheet.harness.openclaw.survey import Survey
+from callsheet.records import Gap, Native, Parent, SourceEntry
+from callsheet.registry import load
+
+
+class Family:
+    """Reads them."""
+
+    def __init__(self, parts: Parts, desk: Desk, veil: Veil) -> None:
+        assert parts.database is not None
+        self.desk = desk
+        self.veil = veil
+        self.parts = parts
+        self.registry = load(KIND)
+        self.path = parts.database
+        self.agent_sources = [shelf.open_agent(desk, self.path, member) for member in parts.members]
+        shelf.look(desk, self.agent_sources[0], self.registry, "agent")
+        self.state: SourceEntry | None = None
+        if parts.state is not None:
+            keys = list(dict.fromkeys(member.key for member in parts.members if member.key))
+            ids = [member.session_id for member in parts.members]
+            try:
+                self.state = desk.database(parts.state, KIND, shelf.state_selections(list(keys), ids))
+                shelf.look(desk, self.state, self.registry, "state")
+            except SourceError as error:
+                desk.diagnose("state_unread", f"{parts.state}: {error.message}")
+        self._taken: set[int] = set()
+
+    def read(self) -> None:
+        """Writes the streams."""
+        streams: dict[str, str] = {
+            member.key: member.session_id for member in self.parts.members if member.key and member.current
+        }
+        for index, member in enumerate(self.parts.members):
+            self._member(index, member, streams)
+
+    def _member(self, index: int, member: Member, streams: dict[str, str]) -> None:
+        desk, veil = self.desk, self.veil
+        source = self.agent_sources[index]
+        around = shelf.around(veil, source)
+        feeds, lost = self._feeds(source, around)
+        transcript = Transcript(veil, feeds)
+        leaf = (
+            None
+            if around.get(shelf.INDEX, "needs_rebuild")
+            else text(around.get(shelf.INDEX, "leaf_event_id"))
+        )
+        survey = Survey(transcript, leaf, keep_reasoning=desk.keep_reasoning)
+        version = text(around.get(shelf.META, "app_version"))
+        rows = self._rows(member, survey, last=index == len(self.parts.members) - 1)
+        approvals = {
+            row.values["source_tool_call_id"]: row.values["status"]
+            for row in rows
+            if row.cell.table == shelf.APPROVALS
+            and isinstance(row.values.get("source_tool_call_id"), str)
+            and isinstance(row.values.get("status"), str)
+        }
+        sources = [feed.source for feed in feeds]
+        if source not in sources:
+            sources.insert(0, source)
+        if self.state is not None:
+            sources.append(self.state)
+        with desk.stream(member.session_id, member.parent) as stream:
+            reader = Reader(desk, veil, transcript, survey, stream, version, approvals, streams)
+            record = head(member.session_id, sources, survey, version)
+            record.roots = reader.roots or None
+            record.title = record.title or text(around.get(shelf.NODES, "label"))
+            record.title = record.title or text(around.get(shelf.NODES, "display_name"))
+            record.forked_from = text(around.get(shelf.NODES, "fork_source_session_id")) or record.forked_from
+            if member.parent is not None:
+                record.parent = Parent(session=member.parent)
+            write_head(reader, record, around.refs)
+            for gap in lost:
+                stream.write(gap)
+            reader.body()
+            if self.state is not None:
+                for row in rows:
+                    reader.row(self.state, row)
+                if index == 0:
+                    self._damages(reader)
+
+    def _damages(self, reader: Reader) -> None:
+        assert self.state is not None
+        for row in shelf.state_rows(self.veil, self.state):
+            if isinstance(row, Damage):
+                reader.pen.broken(self.state, row)
+
+    def _feeds(self, source: SourceEntry, around: Around) -> tuple[list[Feed], list[Gap]]:
+        """The session's cold archive, if it has one, then its rows."""
+        name = text(around.get(shelf.COLD, "archive_name"))
+        if name is None:
+            return [Feed(source, EVENTS)], []
+        ref = next(ref for ref in around.refs if ref.role == "cold")
+        gap = Gap(reason="missing_file", source=source.id, native=Native(refs=[ref]))
+        if around.get(shelf.COLD, "storage") != "file":
+            self.desk.diagnose("missing_file", "the session's archive stands inside the database", source)
+            return [Feed(source, EVENTS)], [gap]
+        path = layout.cold_archive(self.path, name)
+        try:
+            archive = self.desk.source(path, KIND)
+        except OSError as error:
+            self.desk.diagnose("missing_file", f"{path}: {error.strerror or error}", source)
+            return [Feed(source, EVENTS)], [gap]
+        return [Feed(archive), Feed(source, EVENTS)], []
+
+    def _rows(self, member: Member, survey: Survey, *, last: bool) -> list[StateRow]:
+        """Rows of the shared database that belong to this session, each to one session only.
+
+        A row names a session key, which several sessions may share: a call or run that this one knows decides, then
+        the session that the key stands for now.
+        """
+        if self.state is None:
+            return []
+        found = []
+        for row in shelf.state_rows(self.veil, self.state):
+            if isinstance(row, Damage) or row.cell.number in self._taken:
+                continue
+            if last or _is_own(row, member, survey):
+                self._taken.add(row.cell.number)
+                found.append(row)
+        return found
+
+
+def _is_own(row: StateRow, member: Member, survey: Survey) -> bool:
+    values = row.values
+    session = text(values.get("session_id")) or text(values.get("source_session_id"))
+    if session is not None:
+        return session == member.session_id
+    if row.key != member.key:
+        return False
+    call_id, run = values.get("source_tool_call_id"), values.get("source_run_id")
+    if isinstance(call_id, str) and survey.knows_call(call_id):
+        return True
+    if isinstance(run, str) and hash(run) in survey.runs:
+        return True
+    if text(values.get("source_id")) in survey.starts:
+        return True
+    return member.current

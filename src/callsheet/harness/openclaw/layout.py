@@ -1,0 +1,288 @@
+"""Which files, and which rows of a database, make an OpenClaw session.
+
+Owns: recognising a transcript file (legacy, archived, of the pi family), an agent's database and the shared state
+database by their content; the folder layout (``agents/<id>/agent/openclaw-agent.sqlite``, ``state/openclaw.sqlite``,
+``agents/<id>/sessions/``, ``sessions/cold/``); which sessions of a database are agents of another, because one bundle
+holds a session with its subagents. Tables with secrets are never named here, so they are never read.
+
+Must never know: what an entry says (but for the head of a file).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+import msgspec
+
+from callsheet.errors import SourceError
+from callsheet.harness._port import Folder, Session
+from callsheet.harness.openclaw.shapes import FAILS, text
+from callsheet.wire.database import Selection, is_database
+
+KIND = "openclaw"
+AGENT_DB = "openclaw-agent.sqlite"
+STATE_DB = "openclaw.sqlite"
+ENTRY_TYPES = frozenset(
+    {
+        "message",
+        "model_change",
+        "thinking_level_change",
+        "custom",
+        "custom_message",
+        "compaction",
+        "branch_summary",
+        "session_info",
+        "label",
+    }
+)
+HEAD_LINES = 50
+DATABASES = ("**/*.sqlite", "**/*.sqlite3", "**/*.db")
+FILES = ("**/*.jsonl", "**/*.jsonl.zst", "**/*.jsonl.*")
+
+
+class Member(NamedTuple):
+    """One session of a database.
+
+    Attributes:
+        session_id: Its id.
+        key: Its session key; several sessions may share one.
+        parent: Id of the session that started it.
+        current: Whether it is the session that its key stands for now (or the only one).
+        since: When it was made, in milliseconds; 0 when that is not recorded.
+    """
+
+    session_id: str
+    key: str | None
+    parent: str | None
+    current: bool
+    since: int
+
+
+class Parts(NamedTuple):
+    """What a session is read from.
+
+    Attributes:
+        file: A transcript file.
+        database: The agent's database.
+        state: The shared database.
+        members: The session of a database, then its agents'.
+        keys: Session keys of a state database without transcripts.
+        wrong: Why it cannot be read.
+    """
+
+    file: str | None = None
+    database: str | None = None
+    state: str | None = None
+    members: tuple[Member, ...] = ()
+    keys: tuple[str | None, ...] = ()
+    wrong: str | None = None
+
+
+# -- recognising --------------------------------------------------------------------------------------------------
+
+
+def recognises(name: str, head: bytes) -> bool:  # noqa: ARG001 (the content decides)
+    """Whether a file begins like a transcript, or is one of OpenClaw's databases."""
+    if is_database(head):
+        return b"transcript_events" in head or (b"operator_approvals" in head and b"task_runs" in head)
+    return head_of(head) is not None
+
+
+def head_of(head: bytes) -> dict[str, Any] | None:
+    """The ``session`` line of a transcript file, or an empty object for one that begins with another entry."""
+    seen = 0
+    for line in head.split(b"\n")[: 4 * HEAD_LINES]:
+        data = line.strip(b"\0\r\t \xef\xbb\xbf")
+        if not data:
+            continue
+        seen += 1
+        if seen > HEAD_LINES:
+            break
+        if not data.startswith(b"{"):
+            continue
+        try:
+            value = msgspec.json.decode(data)
+        except FAILS:
+            continue
+        if not isinstance(value, dict):
+            continue
+        if value.get("type") == "session":
+            return value if text(value.get("id")) and text(value.get("timestamp")) else None
+        if value.get("type") in ENTRY_TYPES and _is_entry(value):
+            return {}
+        if seen > 3:
+            return None
+    return None
+
+
+def _is_entry(value: dict[str, Any]) -> bool:
+    message = value.get("message")
+    role = message.get("role") if isinstance(message, dict) else None
+    named = text(value.get("id")) is not None and "parentId" in value
+    return named and text(value.get("timestamp")) is not None and (value["type"] != "message" or bool(role))
+
+
+# -- sessions -----------------------------------------------------------------------------------------------------
+
+
+def sessions(path: str, folder: Folder) -> list[Session]:
+    """The sessions of one file or database, or of all below a folder."""
+    if folder.is_file(path):
+        if is_database(folder.head(path, 16)):
+            return list(_of_database(path, folder))
+        return [_of_file(path, folder)]
+    found: list[Session] = []
+    for database in _below(path, DATABASES, folder):
+        head = folder.head(database, 1 << 18)
+        if is_database(head) and recognises(database, head):
+            found += _of_database(database, folder)
+    for file in _below(path, FILES, folder):
+        if head_of(folder.head(file)) is not None:
+            found.append(_of_file(file, folder))
+    return found
+
+
+def _below(path: str, patterns: tuple[str, ...], folder: Folder) -> list[str]:
+    return sorted({file for pattern in patterns for file in folder.files(path, pattern)})
+
+
+def _of_file(path: str, folder: Folder) -> Session:
+    head = head_of(folder.head(path)) or {}
+    stem = PurePath(path).name.split(".jsonl")[0]
+    return Session(KIND, text(head.get("id")) or stem, path, Parts(file=path), (path,))
+
+
+def _of_database(path: str, folder: Folder) -> Iterator[Session]:
+    try:
+        members, keys = _listed(path, folder)
+    except SourceError as error:
+        yield Session(KIND, PurePath(path).name, path, Parts(database=path, wrong=error.message), (path,))
+        return
+    if members:
+        state = state_beside(path, folder)
+        children: dict[str, list[Member]] = {}
+        for member in members:
+            if member.parent is not None:
+                children.setdefault(member.parent, []).append(member)
+        told: set[str] = set()
+        # Members of a ring of parents belong to none of them: each that is left begins a session.
+        for member in sorted(members, key=lambda one: one.parent is not None):
+            if member.session_id not in told and (member.parent is None or member.parent not in told):
+                family = tuple(_family(member, children))
+                told.update(one.session_id for one in family)
+                parts = Parts(database=path, state=state, members=family)
+                yield Session(KIND, member.session_id, path, parts, (path, state) if state else (path,))
+    elif keys:
+        for key in sorted(keys, key=lambda one: one or ""):
+            parts = Parts(state=path, keys=(key,))
+            yield Session(KIND, key or PurePath(path).stem, path, parts, (path,))
+    elif not _agents_of(path, folder):
+        parts = Parts(database=path, wrong="the database holds no sessions")
+        yield Session(KIND, PurePath(path).name, path, parts, (path,))
+
+
+def _family(member: Member, children: dict[str, list[Member]]) -> Iterator[Member]:
+    seen = set()
+    waiting = [member]
+    while waiting:
+        one = waiting.pop(0)
+        if one.session_id not in seen:
+            seen.add(one.session_id)
+            yield one
+            waiting += children.get(one.session_id, [])
+
+
+_WINDOWS = Selection(
+    "session_windows",
+    order=("created_at",),
+    columns=("session_id", "session_key", "created_at", "parent_session_key", "spawned_by"),
+)
+_NODES = Selection("session_nodes", columns=("session_key", "current_session_id"))
+_IDS = Selection("transcript_events", columns=("session_id",), distinct=True)
+_COLD = Selection("session_transcript_cold_archives", columns=("session_id",))
+_KEYS = tuple(
+    Selection(table, columns=(column,), distinct=True)
+    for table, column in (
+        ("operator_approvals", "source_session_key"),
+        ("task_runs", "requester_session_key"),
+        ("subagent_runs", "requester_session_key"),
+    )
+)
+
+
+def _listed(path: str, folder: Folder) -> tuple[list[Member], set[str | None]]:
+    """The sessions that a database has entries of, or the session keys that a state database tells of."""
+    windows, nodes, ids, cold, *keyed = folder.rows(path, [_WINDOWS, _NODES, _IDS, _COLD, *_KEYS])
+    filled = {row["session_id"] for row in (*ids, *cold) if text(row["session_id"])}
+    current = {row.get("session_key"): row.get("current_session_id") for row in nodes}
+    of_key: dict[str, list[dict[str, Any]]] = {}
+    for row in windows:
+        if text(row.get("session_key")):
+            of_key.setdefault(row["session_key"], []).append(row)
+    members = []
+    known = set()
+    for row in windows:
+        session_id, key = text(row.get("session_id")), text(row.get("session_key"))
+        if session_id is None or session_id not in filled:
+            continue
+        known.add(session_id)
+        above = text(row.get("parent_session_key")) or text(row.get("spawned_by"))
+        since = row.get("created_at")
+        since = since if isinstance(since, int) else 0
+        siblings = of_key.get(key or "", [])
+        now = len(siblings) == 1 or current.get(key) == session_id
+        parent = _parent(of_key.get(above or "", []), since, session_id, filled)
+        members.append(Member(session_id, key, parent, now, since))
+    members += [Member(one, None, None, True, 0) for one in sorted(filled - known)]
+    keys = {value for rows in keyed for row in rows for value in row.values()}
+    return members, {key if isinstance(key, str) else None for key in keys}
+
+
+def _parent(rows: list[dict[str, Any]], since: int, own: str, filled: set[str]) -> str | None:
+    """The session of the parent's key that was the last one when this one was made."""
+    before = [
+        row["session_id"]
+        for row in rows
+        if row["session_id"] in filled
+        and row["session_id"] != own
+        and isinstance(row.get("created_at"), int)
+        and row["created_at"] <= since
+    ]
+    return before[-1] if before else None
+
+
+# -- neighbours ---------------------------------------------------------------------------------------------------
+
+
+def state_beside(path: str, folder: Folder) -> str | None:
+    """The shared database of an agent's: ``<root>/state/openclaw.sqlite``, or one that lies beside it."""
+    at = PurePath(path)
+    near = [at.with_name(STATE_DB), at.with_name(at.name.replace("agent", "state"))]
+    if len(at.parents) > 3:
+        near.insert(0, at.parents[3] / "state" / STATE_DB)
+    for one in near:
+        if str(one) != path and folder.is_file(str(one)) and is_database(folder.head(str(one), 16)):
+            return str(one)
+    return None
+
+
+def _agents_of(path: str, folder: Folder) -> list[str]:
+    """Agents' databases that belong to a shared one."""
+    at = PurePath(path)
+    return folder.files(str(at.parents[1] / "agents"), f"**/{AGENT_DB}") if len(at.parents) > 1 else []
+
+
+def cold_archive(path: str, name: str) -> str:
+    """Where a cold archive of an agent's session lies."""
+    at = PurePath(path)
+    root = at.parents[1] if len(at.parents) > 1 else at.parent
+    return str(root / "sessions" / "cold" / PurePath(name).name)
+
+
+def places(environ: dict[str, str], home: str) -> list[str]:
+    """Where this user's sessions lie."""
+    base = environ.get("OPENCLAW_STATE_DIR") or f"{home}/.openclaw"
+    pi = environ.get("PI_CODING_AGENT_DIR") or f"{home}/.pi/agent"
+    return [f"{base}/agents", f"{pi}/sessions"]
