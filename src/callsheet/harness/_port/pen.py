@@ -9,7 +9,9 @@ Must never know: what a native line means.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
+from hashlib import sha256 as _sha256
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -35,11 +37,18 @@ from callsheet.registry.when import follow
 from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
+_is_plain = re.compile(
+    r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z"
+).fullmatch
+"""Almost every time; the last days of a month and other spellings of UTC are looked at closely."""
+
 
 def utc(value: Any) -> str | None:
     """A native time as RFC 3339 UTC, or None; a text of the right form that is no time is none."""
     if type(value) is not str:
         return None
+    if _is_plain(value):
+        return value
     found = via.utc(value)
     if not isinstance(found, str):
         return None
@@ -148,27 +157,29 @@ class Pen:
         """A ref to the unit at hand."""
         unit = self.unit
         line, start, size = unit.line, unit.start, len(unit.data)
-        if self._sha is None:
+        sha = self._sha
+        if sha is None:
             original = original_of(line)
-            self._sha = digest(original if size == len(original) else original[start : start + size])
+            data = original if size == len(original) else original[start : start + size]
+            sha = self._sha = _sha256(data).hexdigest()
         return Ref(
             source=self.source.id,
             line=line.number,
             offset=line.offset + start,
             bytes=size,
-            sha256=self._sha,
+            sha256=sha,
             role=role,
             pointer=pointer,
         )
 
-    def place(self, place: Place, role: str, pointer: str | None = None) -> Ref:
-        """A ref to another unit, read again for its digest."""
+    def place(self, place: Place, role: str, pointer: str | None = None, sha256: str | None = None) -> Ref:
+        """A ref to another unit, read again for its digest unless that is given."""
         return Ref(
             source=place.source.id,
             line=place.line,
             offset=place.offset,
             bytes=place.size,
-            sha256=self.veil.sha256(place.source, place.offset, place.size),
+            sha256=sha256 or self.veil.sha256(place.source, place.offset, place.size),
             role=role,
             pointer=pointer,
         )

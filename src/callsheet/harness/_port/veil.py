@@ -64,6 +64,12 @@ class Veil:
         cover = self._covers.get(source.id)
         return cover.over(offset, data) if cover else data
 
+    def fetch(self, source: SourceEntry, offset: int, size: int) -> tuple[bytes, str]:
+        """Bytes as ``read`` gives them, and the digest of what stands in the source."""
+        data = self._desk.read(source, offset, size)
+        cover = self._covers.get(source.id)
+        return (cover.over(offset, data) if cover else data), digest(data)
+
     def sha256(self, source: SourceEntry, offset: int, size: int) -> str:
         """Digest of bytes as they stand in the source."""
         return digest(self._desk.read(source, offset, size))

@@ -272,7 +272,7 @@ class Asides:
         return True
 
     def _collab(self, execution: Execution) -> None:
-        members = members_of(execution.raw)
+        members = execution.members
         states = value_of(members.get("agents_states", Raw()))
         spawned = execution.fields.tool == "spawnAgent"
         receivers = value_of(members.get("receiver_thread_ids", Raw()))
@@ -290,7 +290,7 @@ class Asides:
                 )
 
     def _collab_event(self, execution: Execution) -> None:
-        members = members_of(execution.raw)
+        members = execution.members
         agent_id = text_of(members.get("new_thread_id", Raw())) or text_of(
             members.get("receiver_thread_id", Raw())
         )

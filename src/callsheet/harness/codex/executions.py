@@ -75,20 +75,26 @@ class Fields(Struct, gc=False):
     plugin_id: Any = None
 
 
-_fields = msgspec.json.Decoder(Fields)
+class _Item(Struct, gc=False):
+    """The payload of an ``event_msg`` line with an item."""
 
-
-class _Event(Struct, gc=False):
-    """An ``event_msg`` line with an item."""
-
-    item: Raw = ABSENT
+    item: Fields | None = None
     thread_id: Any = None
     turn_id: Any = None
     started_at_ms: Any = None
     completed_at_ms: Any = None
 
 
-_event = msgspec.json.Decoder(_Event)
+class _ItemLine(Struct, gc=False):
+    payload: _Item | None = None
+
+
+class _EventLine(Struct, gc=False):
+    payload: Fields | None = None
+
+
+_item_line = msgspec.json.Decoder(_ItemLine)
+_event_line = msgspec.json.Decoder(_EventLine)
 
 
 class Execution(Struct, kw_only=True):
@@ -100,9 +106,8 @@ class Execution(Struct, kw_only=True):
         pointer: Where the members stand in their line.
         words: What the line says of the outcome, for the status table.
         thread: The thread that the line names.
-        turn: The turn that it names.
         fields: The members.
-        raw: The JSON text of the whole item or event.
+        data: The line.
     """
 
     kind: str
@@ -110,42 +115,46 @@ class Execution(Struct, kw_only=True):
     pointer: str
     words: dict[str, Any]
     thread: str | None = None
-    turn: str | None = None
     started_ms: Any = None
     completed_ms: Any = None
     fields: Fields
-    raw: Raw
+    data: bytes
 
     @property
     def role(self) -> str:
         """The role of a ref to it."""
         return "item" if self.pointer.endswith("/item") else "end"
 
+    @property
+    def members(self) -> dict[str, Raw]:
+        """All members of the item or event, each as its own text."""
+        payload = payload_text(self.data)
+        return members_of(members_of(payload)["item"] if self.role == "item" else payload)
+
 
 def execution_of(data: bytes) -> Execution | None:
     """The execution that an ``event_msg`` line tells of; None when it tells of none."""
     try:
-        payload = payload_text(data)
-        event = _event.decode(payload)
-        if event.item:
-            fields = _fields.decode(event.item)
-            raw, pointer, call_id = event.item, "/payload/item", fields.id
+        event = _item_line.decode(data).payload
+        if event is not None and event.item is not None:
+            fields, pointer, call_id = event.item, "/payload/item", event.item.id
         else:
-            fields = _fields.decode(payload)
-            raw, pointer, call_id = payload, "/payload", fields.call_id
+            found = _event_line.decode(data).payload
+            if found is None:
+                return None
+            fields, pointer, call_id = found, "/payload", found.call_id
     except FAILS:
         return None
     return Execution(
         kind=fields.type if isinstance(fields.type, str) else "",
         call_id=call_id if isinstance(call_id, str) else None,
         pointer=pointer,
-        words=words_of(fields, "payload", bool(event.item)),
-        thread=text(event.thread_id),
-        turn=text(event.turn_id),
-        started_ms=event.started_at_ms,
-        completed_ms=event.completed_at_ms,
+        words=words_of(fields, "payload", pointer != "/payload"),
+        thread=text(event.thread_id) if event is not None else None,
+        started_ms=event.started_at_ms if event is not None else None,
+        completed_ms=event.completed_at_ms if event is not None else None,
         fields=fields,
-        raw=raw,
+        data=data,
     )
 
 

@@ -100,6 +100,10 @@ class Results:
             self._late[call_id] = (record.id, position, boundary)
         return record
 
+    def waits(self, call_id: str) -> bool:
+        """Whether an execution will be told of by its output, which comes later."""
+        return call_id not in self._late and self._makes_one(call_id)
+
     def execution(self, execution: Execution, nested: bool) -> ToolResult | None:
         """An item or event that tells how a call was executed.
 
@@ -170,20 +174,23 @@ class Results:
         number, line, offset, size = self._survey.calls.spot(kind, call_id)
         return Place(self._tape.stretches[number].source, line, offset, size)
 
-    def _again(self, place: Place) -> bytes:
-        data = self._pen.veil.read(place.source, place.offset, place.size)
-        return data if lossless.readable(data) else lossless.encode_clean(lossless.decode(data))
+    def _again(self, place: Place) -> tuple[bytes, str]:
+        data, sha = self._pen.veil.fetch(place.source, place.offset, place.size)
+        if b"\\u" in data and not lossless.readable(data):
+            data = lossless.encode_clean(lossless.decode(data))
+        return data, sha
 
     def _reread_execution(self, call_id: str) -> tuple[Execution | None, Ref]:
         place = self._place(ITEM, call_id)
-        found = execution_of(self._again(place))
+        data, sha = self._again(place)
+        found = execution_of(data)
         if found is None:
-            return None, self._pen.place(place, "item")
-        return found, self._pen.place(place, found.role, found.pointer)
+            return None, self._pen.place(place, "item", sha256=sha)
+        return found, self._pen.place(place, found.role, found.pointer, sha)
 
     def _reread_output(self, call_id: str) -> tuple[Payload, Ref]:
         place = self._place(OUTPUT, call_id)
-        data = self._again(place)
+        data, sha = self._again(place)
         payload: Payload | None = None
         pointer = "/payload"
         try:
@@ -193,7 +200,7 @@ class Results:
                 payload, pointer = payload_decoder.decode(data), ""
         except FAILS:
             pass  # it was readable as an output before: what is lost is only its text
-        return payload or Payload(), self._pen.place(place, "result", pointer)
+        return payload or Payload(), self._pen.place(place, "result", pointer, sha)
 
     # -- what came of it ----------------------------------------------------------------------------------------
 

@@ -161,6 +161,18 @@ def payload_text(data: bytes) -> Raw:
     return _raw_payload.decode(data).payload
 
 
+_item_head = msgspec.json.Decoder(SurveyItem)
+
+
+def item_head(item: Raw) -> tuple[str | None, str | None]:
+    """Type and id of an item."""
+    try:
+        found = _item_head.decode(item)
+    except FAILS:
+        return None, None
+    return text(found.type), text(found.id)
+
+
 def kind_of(line: RolloutLine | SurveyLine) -> str:
     """The type of a line and its payload, as the registry's ``[[line]]`` rows name it."""
     kind = line.type if isinstance(line.type, str) else ""

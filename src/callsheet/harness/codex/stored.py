@@ -30,6 +30,7 @@ from callsheet.harness.codex.shapes import (
     FAILS,
     Payload,
     RolloutLine,
+    item_head,
     kind_of,
     line_reading,
     members_of,
@@ -198,7 +199,14 @@ class Reader:
         if place is not None and place.source is source and place.line == unit.line.number:
             pen.cited()
         if not pen.written:
-            pen.unmapped(kind or None)
+            pen.unmapped(self._native_type(kind, payload))
+
+    @staticmethod
+    def _native_type(kind: str, payload: Payload | None) -> str | None:
+        """The type of a line that nothing maps; of an item, with the item's own."""
+        if payload is not None and payload.item:
+            return f"{kind}/{item_head(payload.item)[0]}"
+        return kind or None
 
     def _bare(self) -> Payload | None:
         try:
@@ -244,16 +252,20 @@ class Reader:
         self.talk.token_count(payload)
 
     def _item(self, payload: Payload, _pointer: str) -> None:
+        kind, item_id = item_head(payload.item)
+        if kind in _PLAIN and item_id is not None and self.results.waits(item_id):
+            self.pen.cited()
+            return
+        if self.survey.is_execution(kind):
+            self._execution(payload, _pointer)
+            return
         members = members_of(payload.item)
-        kind = text_of(members.get("type", Raw()))
         if kind == "SubAgentActivity":
             self.asides.activity(members)
         elif kind == "Plan":
             words = text_of(members.get("text", Raw()))
             if words is not None:
-                self.asides.plan_item(text_of(members.get("id", Raw())), words)
-        elif self.survey.is_execution(kind):
-            self._execution(payload, _pointer)
+                self.asides.plan_item(item_id, words)
 
     def _execution(self, _payload: Payload, _pointer: str) -> None:
         execution = execution_of(self._clean())
@@ -278,6 +290,9 @@ class Reader:
     def _assessment(self, _payload: Payload, _pointer: str) -> None:
         self.asides.assessment(self.version)
 
+
+_PLAIN = frozenset({"CommandExecution", "McpToolCall", "DynamicToolCall", "ImageView"})
+"""Items that tell nothing but how their call went."""
 
 _HANDLERS: dict[str, Any] = {
     "response_item/function_call": Reader._call,

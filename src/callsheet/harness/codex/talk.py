@@ -37,6 +37,7 @@ NOT_ASKED = "raw chain of thought is kept only when asked for"
 ENCRYPTED = "encrypted by the model's provider"
 INVENTED = "a migration of an older file wrote this end; nothing recorded it"
 
+MOST = 1 << 53
 _TAG = re.compile(r"\s*<([A-Za-z][A-Za-z_-]{0,40})>")
 AGENTS_MD = "# AGENTS.md instructions for "
 
@@ -260,5 +261,7 @@ def error_of(value: dict[str, Any]) -> Error:
 
 def counts_of(value: Any) -> list[Count]:
     """Every number of an object, under its own name."""
+    if isinstance(value, dict) and all(type(item) is int and -MOST < item < MOST for item in value.values()):
+        return [Count(name=name, value=item) for name, item in value.items()]
     found = numbers(value)
     return [] if found is MISSING else [Count(**one) for one in found]
