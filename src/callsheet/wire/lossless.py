@@ -24,7 +24,7 @@ MAX_SAFE = (1 << 53) - 1
 _LONG_DIGITS = re.compile(rb"[0-9]{16}")
 _LONE = re.compile("[\ud800-\udfff]")
 _decode_any = msgspec.json.Decoder().decode
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 _compact = msgspec.json.format
 
 
@@ -45,7 +45,8 @@ class NotJson(ValueError):
 def decode(text: bytes) -> Any:
     """Decodes one JSON text, fast lane first, the standard library where that refuses.
 
-    The slow lane reads unpaired surrogates, which the fast lane refuses. Integers of any size come back exact.
+    The slow lane reads unpaired surrogates, which the fast lane refuses. Integers of any size come back exact, and
+    there fractions too: as ``Decimal`` where a double would change them.
     ``NaN`` and ``Infinity`` are no JSON and are refused in both lanes.
 
     Raises:
@@ -78,7 +79,7 @@ def _slow(data: bytes, pairs: Any = None, number: Any = None) -> Any:
             parse_constant=_refuse_constant,
             object_pairs_hook=pairs,
             parse_int=number or _int,
-            parse_float=number or float,
+            parse_float=number or _fraction,
         )
     except RecursionError:
         raise NotJson("nested too deeply", "too_deep") from None
@@ -90,6 +91,11 @@ def _slow(data: bytes, pairs: Any = None, number: Any = None) -> Any:
 def _int(text: str) -> int | Decimal:
     # int() refuses more than 4,300 digits; Decimal keeps them exactly.
     return int(text) if len(text) < 4000 else Decimal(text)
+
+
+def _fraction(text: str) -> float | Decimal:
+    # The slow lane is for texts that are kept exactly: what a double changes stays as it was written.
+    return float(text) if number_fits(text) else Decimal(text)
 
 
 def lossless(text: bytes) -> bool:
@@ -264,7 +270,12 @@ def encode_clean(value: Any) -> bytes:
 
 def exact_text(value: Any) -> str:
     """JSON text of a decoded value in ASCII, unpaired surrogates as the escapes they were."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    if isinstance(value, dict):
+        members = [f"{json.dumps(key)}:{exact_text(item)}" for key, item in value.items()]
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join([exact_text(item) for item in value]) + "]"
+    return str(value) if isinstance(value, Decimal) else json.dumps(value)
 
 
 def _clean(value: Any) -> Any:
