@@ -87,36 +87,35 @@ def _hard(line: Line, reading: Reading[T]) -> Iterator[Unit[T] | Hole]:
     if not data.strip(b" \t\r\n"):
         return
     unit = _decoded(line, start, data, reading)
-    if unit is not None:
+    if isinstance(unit, Unit):
         yield unit
         return
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        yield Hole(line, start, len(data), "bad_utf8")
+    if unit == "bad_utf8":
+        yield Hole(line, start, len(data), unit)
         return
     for piece in salvage(data, ended=line.ended, unit=reading.own):
         at = start + piece.start
-        found = None if piece.reason else _decoded(line, at, piece.data, reading)
-        if found is None:
-            yield Hole(line, at, len(piece.data), piece.reason or "too_deep")
-        else:
-            yield found
+        reason = "too_deep" if (piece.reason, unit) == ("bad_json", "too_deep") else piece.reason
+        found = reason or _decoded(line, at, piece.data, reading)
+        yield Hole(line, at, len(piece.data), found) if isinstance(found, str) else found
 
 
-def _decoded(line: Line, start: int, data: bytes, reading: Reading[T]) -> Unit[T] | None:
+def _decoded(line: Line, start: int, data: bytes, reading: Reading[T]) -> Unit[T] | str:
+    """The unit, or the reason why there is none."""
     try:
         value = lossless.decode(data)
-    except lossless.NotJson:
-        return None
-    if not isinstance(value, dict):
-        return Unit(line, start, data, None, None, value)
+    except lossless.NotJson as error:
+        return error.reason
     clean, exact = data, None
-    if b"\\u" in data and not lossless.readable(data):
-        clean, exact = lossless.encode_clean(value), value
     try:
-        return Unit(line, start, data, reading.decoder.decode(clean), exact)
-    except msgspec.ValidationError:
-        return Unit(line, start, data, reading.loose(lossless.decode(clean)), exact)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+        if b"\\u" in data and not lossless.readable(data):
+            clean, exact = lossless.encode_clean(value), value
+        if not isinstance(value, dict):
+            return Unit(line, start, data, None, exact, value)
+        try:
+            return Unit(line, start, data, reading.decoder.decode(clean), exact)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Members of another type than usual, or numbers that the fast lane refuses.
+            return Unit(line, start, data, reading.loose(lossless.decode(clean)), exact)
+    except (RecursionError, lossless.NotJson):
+        return "too_deep"
