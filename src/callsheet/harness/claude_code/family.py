@@ -146,6 +146,8 @@ class Family:
         elif own is None:
             metas = [child.meta for child in self.children.values()]
         files = [own] if own else [child.file for child in self.children.values()]
+        if own:
+            files += [child.file for child in self.of(owner) if child.meta.source is None]
         return [file.source for file in files if file] + [meta.source for meta in metas if meta.source]
 
     def streams(self) -> dict[str, str]:
@@ -173,7 +175,7 @@ def subagent(child: Child, source: SourceEntry | None) -> Subagent:
         child: The agent.
         source: The file of the stream that the record stands in; None when that is gone.
     """
-    own = source or (child.file.source if child.file else None)
+    own = child.file.source if child.file else source
     cited = child.meta.ref or (Ref(source=own.id, role="member") if own else None)
     return Subagent(
         agent_id=child.agent_id,

@@ -66,17 +66,22 @@ class Reader:
     def head(self, native_id: str, parent: Parent | None, refs: list[Ref]) -> None:
         """Writes the session record."""
         survey = self.survey
-        title_refs = list(refs)
-        if survey.title is not None:
-            title_refs.append(Ref(source=self.file.source.id, line=survey.title[1][0], role="title"))
         record = _head(native_id, self.sources)
         record.agent = Agent(name="claude-code", version=survey.version)
         record.roots = self.roots or None
-        record.title = survey.title[0] if survey.title else None
+        record.title = survey.title
         record.parent = parent
         record.forked_from = survey.forked_from or next(iter(survey.inherited.values()), None)
-        record.native = Native(refs=title_refs) if title_refs else None
+        record.native = Native(refs=[*refs, *self._head_refs()])
         self.pen.stream.write(record)
+
+    def _head_refs(self) -> list[Ref]:
+        """Refs to the lines that say what the session record says, each once."""
+        found: dict[tuple[str, int], Ref] = {}
+        for name, spot in self.survey.spots.items():
+            role = name if name in ("title", "fork") else "member"
+            found.setdefault((role, spot.offset), self.pen.place(*spot, role=role))
+        return list(found.values()) or [Ref(source=self.file.source.id, role="member")]
 
     def body(self) -> None:
         """Writes the records of every unit."""
@@ -242,7 +247,9 @@ class ClaudeCode:
                 _agents(reader, family, None, told)
             else:
                 desk.diagnose("missing_file", f"{session.native_id}.jsonl is not there, only files beside it")
-                stream.write(_head(session.native_id, sources))
+                head = _head(session.native_id, sources)
+                head.native = Native(refs=[Ref(source=source.id, role="member") for source in sources])
+                stream.write(head)
                 for record in family.without_main(attached.refs):
                     stream.write(record)
             for child in family.of(None):

@@ -118,6 +118,14 @@ def _loose(_value: dict[str, Any]) -> SurveyLine:
     raise AssertionError("every member of a survey line takes any value")
 
 
+class Spot(NamedTuple):
+    """Where a unit stands: its line, byte offset in the file, and size."""
+
+    line: int
+    offset: int
+    size: int
+
+
 class CallPlace(NamedTuple):
     """Where a call stands: byte offset of its unit and the tool's name."""
 
@@ -149,7 +157,8 @@ class Survey:
         session_id: The session id that the file names first.
         version: The last version it names.
         cwd: The first working directory it names.
-        title: The last title with its place, a person's before the agent's own.
+        title: The last title, a person's before the agent's own.
+        spots: Where the facts of the session record stand: ``version``, ``cwd``, ``session``, ``title``, ``fork``.
         forked_from: The session that a ``fork-context-ref`` names.
         mcp_calls: MCP server and tool that progress lines name for a call id; None where they disagree.
         evidence: Which requests carried which results.
@@ -162,7 +171,8 @@ class Survey:
         self.session_id: str | None = None
         self.version: str | None = None
         self.cwd: str | None = None
-        self.title: tuple[str, Place] | None = None
+        self.title: str | None = None
+        self.spots: dict[str, Spot] = {}
         self.evidence = RequestEvidence()
         self.repeats: dict[Place, Place] = {}
         self.copies: dict[Place, list[Copy]] = {}
@@ -185,7 +195,7 @@ class Survey:
         self._met_again: set[str] = set()
         self._foreign_until = 0
         self._summary_leaf: Any = None
-        self._titles: dict[str, tuple[str, Place]] = {}
+        self._titles: dict[str, tuple[str, Spot]] = {}
         self._first_pass(lines())
         if self.evidence.incomplete:
             self._gather_evidence(lines())
@@ -193,7 +203,9 @@ class Survey:
             self._second_look(lines())
         if self._foreign_until:
             self._find_inherited(lines())
-        self.title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
+        title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
+        if title is not None:
+            self.title, self.spots["title"] = title
         self._uuids.clear()
 
     # -- what the second pass asks ------------------------------------------------------------------------------
@@ -250,14 +262,17 @@ class Survey:
                     self._met_again.add(uuid)
                 else:
                     uuids.add(key)
-                if native.version is not None:
+                if native.version is not None and native.version != version:
                     version = native.version
+                    self.spots["version"] = _spot(unit)
                 if native.requestSessionId and native.requestSessionId != native.sessionId:
                     self._foreign_until = unit.line.number
-            if self.session_id is None:
-                self.session_id = text(native.sessionId)
-            if self.cwd is None:
-                self.cwd = text(native.cwd)
+            if self.session_id is None and text(native.sessionId):
+                self.session_id = native.sessionId
+                self.spots["session"] = _spot(unit)
+            if self.cwd is None and text(native.cwd):
+                self.cwd = native.cwd
+                self.spots["cwd"] = _spot(unit)
             if kind == "assistant":
                 self._note_answer(unit)
             elif type(kind) is str and kind in _RARE_KINDS:
@@ -304,6 +319,7 @@ class Survey:
                 self._note_progress(rare_line(unit))
         elif kind == "fork-context-ref":
             self.forked_from = text(rare_line(unit).parentSessionId)
+            self.spots["fork"] = _spot(unit)
         else:
             self._note_title(kind, unit)
 
@@ -358,7 +374,7 @@ class Survey:
         kind, member = _TITLES[native_type]
         value = getattr(line, member) or (line.title if kind == "ai" else None)
         if isinstance(value, str) and value:
-            self._titles[kind] = (value, (unit.line.number, unit.start))
+            self._titles[kind] = (value, _spot(unit))
             if kind == "summary":
                 self._summary_leaf = line.leafUuid
 
@@ -447,6 +463,7 @@ class Survey:
             session = text(native.requestSessionId)
             if session and session != native.sessionId:
                 origin[uuid] = session
+                self.spots.setdefault("fork", _spot(unit))
         for uuid, session in list(origin.items()):
             at = parents.get(uuid)
             while at is not None and at not in origin:
@@ -467,6 +484,10 @@ def composite_name(server: str, tool: str) -> str:
 
 def _normal(name: str) -> str:
     return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
+
+
+def _spot(unit: Unit[SurveyLine]) -> Spot:
+    return Spot(unit.line.number, unit.line.offset + unit.start, len(unit.data))
 
 
 def _copy(unit: Unit[SurveyLine]) -> Copy:
