@@ -8,6 +8,19 @@ Must never know: harness, rules, rows.
 """
 
 from callsheet.audit.bundle import Audit, Totals, audit_bundle
+from callsheet.audit.explain import Explained, Explanation, explain
 from callsheet.audit.finding import Claim, Evidence, Finding
+from callsheet.audit.stream import StreamAudit
 
-__all__ = ["Audit", "Claim", "Evidence", "Finding", "Totals", "audit_bundle"]
+__all__ = [
+    "Audit",
+    "Claim",
+    "Evidence",
+    "Explained",
+    "Explanation",
+    "Finding",
+    "StreamAudit",
+    "Totals",
+    "audit_bundle",
+    "explain",
+]

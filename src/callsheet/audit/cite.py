@@ -24,6 +24,8 @@ from callsheet.wire.blobs import digest
 from callsheet.wire.damage import BOM
 from callsheet.wire.lossless import NotJson, decode
 
+MEMBER = "member"
+"""Role of lines (or files) that each say something else of a record."""
 BUDGET = 16 << 20
 """Bytes of native units that stay decoded."""
 
@@ -157,7 +159,8 @@ class Reading:
         if pointer and part is MISSING:
             found.claims.append(Claim((*path, "pointer"), pointer, None, "leads nowhere in the cited line"))
             return
-        evidence = Evidence("ref", index, source.entry.path, pointer)
+        place = f"{source.entry.path}:{line}" if line else source.entry.path
+        evidence = Evidence("ref", index, place, pointer)
         found.claims.append(Claim(path, ref.get("sha256"), evidence))
         found.good.append(Cite(index, role, source, line or 0, data, root, pointer, part, ref.get("sha256")))
 
@@ -242,7 +245,7 @@ def _not_there(path: tuple[Any, ...], ref: Json, data: bytes, scan: Scan, source
 
 def _repeats(cites: list[Cite]) -> Iterator[Claim]:
     """Refs with the role and pointer of the first one, whose part is not the same."""
-    if not cites or not cites[0].line:
+    if not cites or not cites[0].line or cites[0].role == MEMBER:
         return
     first = cites[0]
     for cite in cites[1:]:

@@ -56,7 +56,7 @@ def _supersedes(case: Case, position: int, before_at: int | None) -> Claim:
         why = "that record has another type"
     elif entity_of(before) != entity_of(case.record):
         why = "that record is another entity"
-    elif not case.ledger.supersede(before_at):
+    elif not case.ledger.supersede(before_at, position):
         why = "that record was superseded before"
     return Claim(("supersedes",), said, None if why else Evidence("entity", -1, str(said)), why)
 

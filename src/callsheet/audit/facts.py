@@ -45,6 +45,7 @@ class Facts:
     """The entries of one registry, by record type and member."""
 
     def __init__(self, registry: Registry) -> None:
+        self.registry = registry
         self._entries: dict[tuple[str, str], list[Fact]] = {}
         self._containers: set[tuple[str, str]] = set()
         self.roles: dict[str, set[str]] = {}

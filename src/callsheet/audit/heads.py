@@ -84,9 +84,11 @@ def _sources(case: Case, listed: Any) -> Iterator[Claim]:
             yield Claim(path, name, Evidence("manifest"))
 
 
-def told_by_parent(family: Family, stream: str, call_id: Any) -> bool:
-    """Whether the stream above says that this call started a stream."""
-    return isinstance(call_id, str) and call_id in family.calls.get(stream, set())
+def told_by_parent(family: Family, stream: str, call_id: Any) -> Claim:
+    """The claim that a call started a stream, where only a subagent record of the stream above says so."""
+    known = isinstance(call_id, str) and call_id in family.calls.get(stream, set())
+    evidence = Evidence("subagent record", -1, str(family.parents.get(stream))) if known else None
+    return Claim(("parent", "callId"), call_id, evidence, "neither the source nor the stream above says so")
 
 
 def check_stream_of_agent(case: Case, family: Family) -> Claim:

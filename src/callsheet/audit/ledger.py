@@ -88,7 +88,7 @@ class Ledger:
         self._texts: set[int] = set()
         self.lengths: set[int] = set()
         self._replies: dict[str, tuple[int, int, int]] = {}
-        self._superseded: set[int] = set()
+        self._superseded: dict[int, int] = {}
         for position, record in self._read():
             self._take(position, record)
         self.sha256 = _digest(file)
@@ -205,11 +205,9 @@ class Ledger:
         found = self._calls.get(hash(call_id)) if isinstance(call_id, str) else None
         return None if found is None else self._tool_names[found & 0xFFFF] or None
 
-    def supersede(self, position: int) -> bool:
-        """Notes that a record is superseded; False when it was before."""
-        fresh = position not in self._superseded
-        self._superseded.add(position)
-        return fresh
+    def supersede(self, position: int, by: int) -> bool:
+        """Notes that a record is superseded by another; False when a third one did it before."""
+        return self._superseded.setdefault(position, by) == by
 
     def says(self, text: str) -> bool:
         """Whether a message of its own holds this text (blanks at its ends apart)."""

@@ -1,0 +1,176 @@
+"""The audit of one stream: what is asked of which record type.
+
+Owns the way of a record through the checks: its refs, its envelope, its captures, its members; and that a call
+or result is made of a native one. A record can be audited alone, when its stream was seen.
+
+Must never know: harness code, other streams but for the links between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from callsheet.audit.captures import blobs_in, check_blob, check_captures
+from callsheet.audit.case import Case
+from callsheet.audit.cite import Reading
+from callsheet.audit.envelope import ENVELOPE, check_envelope
+from callsheet.audit.facts import Facts
+from callsheet.audit.finding import COUNT, Claim, Json
+from callsheet.audit.heads import (
+    Family,
+    check_gap,
+    check_session,
+    check_stream_of_agent,
+    told_by_parent,
+)
+from callsheet.audit.ledger import Ledger, unit_index
+from callsheet.audit.scan import found_units, unit_key
+from callsheet.audit.sent import check_content
+from callsheet.records.bundle import Bundle, StreamEntry
+from callsheet.records.stream import stream_lines
+from callsheet.registry import Registry
+from callsheet.wire.lossless import NotJson, decode
+
+_PARTS = ("content", "displayContent", "output", "summary")
+"""Members whose blobs are the bundle's (blobs inside native JSON are not)."""
+
+
+class StreamAudit:
+    """One stream under audit.
+
+    Attributes:
+        entry: What the manifest says of it.
+        ledger: What a first pass over it found.
+        registry: The registry of its agent; None for an agent that has none.
+        unread: Records whose sources cannot be read.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        entry: StreamEntry,
+        ledger: Ledger,
+        reading: Reading,
+        family: Family,
+        facts: Facts | None,
+    ) -> None:
+        self.entry = entry
+        self.ledger = ledger
+        self.registry: Registry | None = facts.registry if facts is not None else None
+        self.unread = 0
+        self._bundle = bundle
+        self._reading = reading
+        self._family = family
+        self._facts = facts
+
+    def walk(self, file: BinaryIO) -> Iterator[tuple[int, Json, list[Claim]]]:
+        """Every record: its line, itself, its claims."""
+        if self.registry is None:
+            why = "no registry speaks of this agent: its facts cannot be found again"
+            yield 1, {"type": "session"}, [Claim(("agent", "name"), self.ledger.head.agent, None, why)]
+        for position, line in enumerate(stream_lines(file)):
+            try:
+                record = decode(line.data)
+            except NotJson:
+                record = None
+            if isinstance(record, dict):
+                yield line.number, record, list(self.claims(record, position))
+            else:
+                yield line.number, {}, [Claim((), None, None, "the line is no record")]
+
+    def claims(self, record: Json, position: int) -> Iterator[Claim]:
+        """Every fact of one record, with its evidence or without.
+
+        Args:
+            record: The record.
+            position: Where it stands in the stream.
+        """
+        kind = str(record.get("type"))
+        ledger = self.ledger
+        cites = self._reading.follow(record, None if kind == "session" else ledger.head.sources)
+        yield from cites.claims
+        if self.registry is None or self._facts is None:
+            return
+        before_at = None
+        if isinstance(record.get("supersedes"), str):
+            before_at = ledger.position_of(record["supersedes"])
+        case = Case(
+            record=record,
+            kind=kind,
+            cites=cites.good,
+            ledger=ledger,
+            reading=self._reading,
+            bundle=self._bundle,
+            registry=self.registry,
+            before=None if before_at is None else ledger.at(before_at),
+            tool=self.tool_of(record),
+        )
+        yield from check_envelope(case, self._facts, position, before_at)
+        yield from _cite(case)
+        if cites.unread:
+            self.unread += 1
+            return
+        yield from check_captures(case, self._facts)
+        yield from self._members(case, self._facts)
+
+    def tool_of(self, record: Json) -> str | None:
+        """The tool of a call, or of the call that a record names."""
+        if record.get("type") == "tool_call":
+            name = record.get("name")
+            return name if isinstance(name, str) else None
+        return self.ledger.tool_of(record.get("callId", record.get("nativeCallId")))
+
+    def _members(self, case: Case, facts: Facts) -> Iterator[Claim]:
+        kind = case.kind
+        done: set[str] = set(ENVELOPE)
+        if kind == "gap":
+            yield from check_gap(case)
+            done |= {"reason", "source", "line", "offset", "bytes"}
+        elif kind == "session":
+            yield from self._session(case, facts)
+            done |= {"format", "sources", "agent", "parent"}
+        elif kind == "subagent" and "stream" in case.record:
+            yield check_stream_of_agent(case, self._family)
+            done.add("stream")
+        for name, value in case.record.items():
+            if name in done:
+                continue
+            if kind == "tool_result" and name == "content":
+                yield from check_content(case, facts, value)
+            else:
+                yield from facts.check(case, (name,), value)
+            if name in _PARTS:
+                for path, blob in blobs_in(value, (name,)):
+                    yield from check_blob(case, path, blob)
+
+    def _session(self, case: Case, facts: Facts) -> Iterator[Claim]:
+        yield from check_session(case, self._family, self.entry.id)
+        for name, known in (("agent", "name"), ("parent", "session")):
+            value = case.record.get(name)
+            for member, inner in value.items() if isinstance(value, dict) else ():
+                if member == known:
+                    continue
+                claims = list(facts.check(case, (name, member), inner))
+                if (name, member) == ("parent", "callId") and any(claim.evidence is None for claim in claims):
+                    yield told_by_parent(self._family, self.entry.id, inner)
+                else:
+                    yield from claims
+
+
+def _cite(case: Case) -> Iterator[Claim]:
+    """Marks what a record cites; a call or result must be made of a native one."""
+    unit = next((unit for unit in case.registry.unit if unit.record == case.kind), None)
+    for cite in case.cites:
+        scan = case.scan(cite)
+        if case.kind == "session" and scan.has_units:
+            continue  # it says where the session's own facts stand; the lines have records of their own
+        if cite.data and scan.starts:
+            scan.cite(case.record["native"]["refs"][cite.number]["offset"], len(cite.data))
+        if unit is None or cite.role != unit.role or not cite.line:
+            continue
+        if cite.pointer in {pointer for _, pointer, _ in found_units(unit, cite.root)}:
+            scan.units[case.kind].cite(unit_key(cite.line, unit_index(cite.pointer)))
+        else:
+            path = ("native", "refs", cite.number, "pointer")
+            yield Claim(path, cite.pointer, None, f"no {case.kind} of the source stands there", COUNT)
