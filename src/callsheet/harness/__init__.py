@@ -10,6 +10,7 @@ from callsheet.harness.acp import ACP
 from callsheet.harness.claude_code import CLAUDE_CODE
 from callsheet.harness.gemini import GEMINI
 from callsheet.harness.openclaw import OPENCLAW
+from callsheet.harness.opencode import OPENCODE
 
-HARNESSES: tuple[Stored, ...] = (OPENCLAW, ACP, GEMINI, CLAUDE_CODE)
+HARNESSES: tuple[Stored, ...] = (OPENCLAW, ACP, GEMINI, OPENCODE, CLAUDE_CODE)
 """Every adapter of stored files, in the order in which a file is offered to them."""

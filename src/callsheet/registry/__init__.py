@@ -19,7 +19,7 @@ from callsheet.registry.facts import Fact, Marks, Unit
 from callsheet.registry.versions import Versions, in_ranges
 from callsheet.registry.when import Conditions, matches
 
-HARNESSES: tuple[str, ...] = ("claude-code", "codex", "acp", "openclaw", "gemini")
+HARNESSES: tuple[str, ...] = ("claude-code", "codex", "acp", "openclaw", "gemini", "opencode")
 """Registry files that ship with the package."""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from callsheet.harness._port.documents import one_line
 from callsheet.harness._port.parts import (
     ABSENT,
     is_null,
@@ -25,7 +26,7 @@ from callsheet.harness._port.parts import (
 )
 from callsheet.harness._port.pen import Pen, utc
 from callsheet.harness._port.units import Unit
-from callsheet.harness.gemini.shapes import ChatLine, Entry, call_id_of, entries_of, is_head, one_line
+from callsheet.harness.gemini.shapes import ChatLine, Entry, call_id_of, entries_of, is_head
 from callsheet.harness.gemini.survey import CallItem, Sent, Survey
 from callsheet.records import (
     Change,

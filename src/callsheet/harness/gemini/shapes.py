@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
+from callsheet.harness._port.documents import document_unit, one_line
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of
 from callsheet.harness._port.units import Hole, Reading, Unit, native_units
 from callsheet.harness._port.veil import Veil
 from callsheet.records import SourceEntry
 from callsheet.wire import lossless
 from callsheet.wire.damage import BOM
-from callsheet.wire.lines import Line
 
 
 class ChatLine(Struct, gc=False):
@@ -78,24 +78,7 @@ def units_of(veil: Veil, source: SourceEntry, document: bool) -> Iterator[Unit[C
     if not document:
         yield from native_units(veil.lines(source), reading)
         return
-    data = veil.read(source, 0, source.size or 0)
-    line = Line(1, 0, data, True)
-    text = data.removeprefix(BOM)
-    start = len(data) - len(text)
-    for unit in native_units([Line(1, start, text, True)], reading):
-        # One value or nothing: pieces of a broken document are no messages.
-        if isinstance(unit, Hole) or (unit.start, len(unit.data)) != (0, len(text)):
-            yield Hole(line, 0, len(data), unit.reason if isinstance(unit, Hole) else "bad_json")
-            return
-        if unit.exact is None:
-            # A record is one line: no part of it may bring the document's line breaks along.
-            unit.native = reading.decoder.decode(one_line(unit.data))
-        yield unit
-
-
-def one_line(data: bytes) -> bytes:
-    """A JSON text without line breaks."""
-    return msgspec.json.format(data, indent=-1) if b"\n" in data else data
+    yield document_unit(veil, source, reading)
 
 
 def entries_of(unit: Unit[ChatLine]) -> Iterator[Entry]:

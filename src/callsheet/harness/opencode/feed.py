@@ -1,0 +1,202 @@
+"""Where a session's pieces come from: rows of a database, files of a storage folder, an exported document.
+
+Owns ``Feed``: the pieces of one session in the order of the conversation (each message followed by its parts),
+as often as a pass is made, and the holes between them.
+
+Must never know: what a part means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from callsheet.harness._port import Desk
+from callsheet.harness._port.cells import Cell, Damage, rows_of
+from callsheet.harness._port.documents import document_unit, one_line
+from callsheet.harness._port.parts import ABSENT, items_of, members_of
+from callsheet.harness._port.units import Hole, Unit, native_units
+from callsheet.harness._port.veil import Veil
+from callsheet.harness.opencode.shapes import KIND, Native, Piece, id_of, reading
+from callsheet.records import SourceEntry
+from callsheet.wire import lossless
+from callsheet.wire.database import Selection
+
+PART_EVENT = "message.part.updated.1"
+
+
+class Trouble(NamedTuple):
+    """A hole or a broken table with its source."""
+
+    source: SourceEntry
+    what: Hole | Damage
+
+
+class Files(NamedTuple):
+    """The files of one session.
+
+    Attributes:
+        session: Its own file; None when only messages are left.
+        messages: Message file and the files of its parts, in order.
+        others: Files of the session that are neither.
+    """
+
+    session: str | None
+    messages: tuple[tuple[str, tuple[str, ...]], ...]
+    others: tuple[str, ...] = ()
+
+
+class Feed:
+    """The pieces of one session."""
+
+    def __init__(self, desk: Desk, veil: Veil, session: str, place: str | Files, database: bool) -> None:
+        self._veil = veil
+        self.sources: list[SourceEntry] = []
+        self._files: Files | None = None
+        self._by_path: dict[str, SourceEntry] = {}
+        self._database = database
+        if isinstance(place, Files):
+            self._files = place
+            for path in _paths(place):
+                self._by_path[path] = desk.source(path, KIND)
+                desk.whole(self._by_path[path])
+            self.sources = list(self._by_path.values())
+        elif database:
+            self.sources = [desk.database(place, KIND, selections(session))]
+        else:
+            self.sources = [desk.source(place, KIND)]
+            desk.whole(self.sources[0])
+
+    def pieces(self) -> Iterator[Piece | Trouble]:
+        """Every piece in order."""
+        if self._files is not None:
+            yield from self._of_files(self._files)
+        elif self._database:
+            yield from self._of_rows(self.sources[0])
+        else:
+            yield from self._of_export(self.sources[0])
+
+    # -- an exported document -----------------------------------------------------------------------------------
+
+    def _of_export(self, source: SourceEntry) -> Iterator[Piece | Trouble]:
+        unit = document_unit(self._veil, source, reading)
+        if isinstance(unit, Hole) or unit.native is None:
+            yield Trouble(
+                source, unit if isinstance(unit, Hole) else Hole(unit.line, 0, len(unit.data), "bad_json")
+            )
+            return
+        native = unit.native
+        info = members_of(native.info)
+        yield Piece("session", source, unit, "/info", info, native.info, id_of(info))
+        for number, item in enumerate(items_of(native.messages)):
+            told = members_of(item)
+            message = told.get("info", ABSENT)
+            members = members_of(message)
+            name = id_of(members)
+            yield Piece("message", source, unit, f"/messages/{number}/info", members, message, name, name)
+            for place, part in enumerate(items_of(told.get("parts", ABSENT))):
+                members = members_of(part)
+                pointer = f"/messages/{number}/parts/{place}"
+                yield Piece("part", source, unit, pointer, members, part, id_of(members), name)
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def _of_files(self, files: Files) -> Iterator[Piece | Trouble]:
+        if files.session is not None:
+            yield self._file(files.session, "session", None)
+        for path, parts in files.messages:
+            message = self._file(path, "message", None)
+            name = message.id if isinstance(message, Piece) else None
+            yield message._replace(message=name) if isinstance(message, Piece) else message
+            for part in parts:
+                yield self._file(part, "part", name)
+        for other in files.others:
+            yield self._file(other, "other", None)
+
+    def _file(self, path: str, what: str, message: str | None) -> Piece | Trouble:
+        source = self._by_path[path]
+        unit = document_unit(self._veil, source, reading)
+        if isinstance(unit, Hole):
+            return Trouble(source, unit)
+        raw = Raw(one_line(unit.data) if unit.exact is None else lossless.encode_clean(unit.exact))
+        members = members_of(raw)
+        return Piece(what, source, unit, "", members, raw, id_of(members), message)
+
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    def _of_rows(self, source: SourceEntry) -> Iterator[Piece | Trouble]:
+        parts = self._cells(source, "part")
+        part = next(parts, None)
+        yield from self._cells(source, "session")
+        for message in self._cells(source, "message"):
+            # Ids sort by time; a part without its message comes where it would stand.
+            while (
+                isinstance(part, Piece)
+                and isinstance(message, Piece)
+                and (part.message or "") < (message.id or "")
+            ):
+                yield part
+                part = next(parts, None)
+            yield message
+            while part is not None and (
+                isinstance(part, Trouble) or (isinstance(message, Piece) and part.message == message.id)
+            ):
+                yield part
+                part = next(parts, None)
+        while part is not None:
+            yield part
+            part = next(parts, None)
+        yield from self._cells(source, "event")
+        yield from self._cells(source, "todo")
+
+    def _cells(self, source: SourceEntry, table: str) -> Iterator[Piece | Trouble]:
+        for cell in rows_of(self._veil.lines(source)):
+            if cell.table != table:
+                continue
+            if isinstance(cell, Damage):
+                yield Trouble(source, cell)
+                continue
+            yield self._cell(source, cell, table)
+
+    def _cell(self, source: SourceEntry, cell: Cell, table: str) -> Piece | Trouble:
+        found: list[Unit[Native] | Hole] = list(native_units([cell], reading))
+        unit = found[0] if len(found) == 1 else None
+        if not isinstance(unit, Unit) or len(unit.data) != len(cell.data):
+            return Trouble(source, Hole(cell, 0, len(cell.data), "bad_json"))
+        raw = Raw(unit.data if unit.exact is None else lossless.encode_clean(unit.exact))
+        key = msgspec.json.decode(cell.key)
+        name, message = key.get("id"), key.get("message_id")
+        what = table if table in ("session", "message", "part", "event") else "other"
+        return Piece(
+            what, source, unit, "", members_of(raw), raw, name, name if table == "message" else message
+        )
+
+
+def _paths(files: Files) -> Iterator[str]:
+    if files.session is not None:
+        yield files.session
+    for message, parts in files.messages:
+        yield message
+        yield from parts
+    yield from files.others
+
+
+def selections(session: str) -> list[Selection]:
+    """The rows of one session."""
+    of = {"session_id": [session]}
+    return [
+        Selection("session", key=("id",), where={"id": [session]}),
+        Selection("message", key=("id",), value=("data",), where=of, order=("id",)),
+        Selection("part", key=("id", "message_id"), value=("data",), where=of, order=("message_id", "id")),
+        Selection(
+            "event",
+            key=("id",),
+            value=("data",),
+            where={"aggregate_id": [session], "type": [PART_EVENT]},
+            order=("seq",),
+        ),
+        Selection("todo", key=("session_id", "position"), where=of, order=("position",)),
+    ]
