@@ -25,6 +25,7 @@ class Explained(Struct, omit_defaults=True):
     Attributes:
         path: JSON pointer to the member.
         value: What the record says.
+        ref: Which of the record's refs leads there.
         place: Where the source says so: file and line.
         pointer: JSON pointer into that line.
         via: The way from there to the member.
@@ -34,6 +35,7 @@ class Explained(Struct, omit_defaults=True):
 
     path: str
     value: Any
+    ref: int | None = None
     place: str | None = None
     pointer: str | None = None
     via: str | None = None
@@ -48,14 +50,14 @@ class Explanation(Struct):
         stream: Id of its stream.
         record: The record.
         facts: Its facts.
-        lines: The places that its refs cite.
+        lines: The places that its refs cite, by the refs' positions.
         never: Members that it lacks because the source never records them.
     """
 
     stream: str
     record: Json
     facts: list[Explained]
-    lines: list[str]
+    lines: dict[int, str]
     never: list[Never]
 
 
@@ -81,7 +83,11 @@ def explain(audit: Audit, name: str) -> Iterator[Explanation]:
                 entry.id,
                 record,
                 [_fact(claim) for claim in claims if claim.evidence is None or claim.evidence.via != "ref"],
-                [claim.evidence.place for claim in claims if claim.evidence and claim.evidence.via == "ref"],
+                {
+                    claim.evidence.ref: claim.evidence.place
+                    for claim in claims
+                    if claim.evidence is not None and claim.evidence.via == "ref"
+                },
                 list(_never(registry.never, record, stream.tool_of(record))) if registry else [],
             )
 
@@ -93,6 +99,7 @@ def _fact(claim: Claim) -> Explained:
     return Explained(
         pointer_of(claim.path),
         claim.value,
+        ref=evidence.ref if evidence.ref >= 0 else None,
         place=evidence.place or None,
         pointer=evidence.pointer or None,
         via=evidence.via,

@@ -20,12 +20,12 @@ from callsheet.audit.cite import Cite
 from callsheet.audit.finding import Claim, Evidence, Path
 from callsheet.audit.parts import blocks_of, check_parts
 from callsheet.audit.sources import same_file
-from callsheet.audit.tables import TABLES
+from callsheet.audit.tables import TABLES, grounds
 from callsheet.audit.values import agree, differences, is_text_of
 from callsheet.registry import Registry
 from callsheet.registry.facts import Fact
 from callsheet.registry.via import PURE, derived_id, join, slice_of
-from callsheet.registry.when import MISSING
+from callsheet.registry.when import MISSING, follow
 
 AHEAD = 20
 """Elements of a native list that are looked at before one of a record counts as not there."""
@@ -151,20 +151,29 @@ def attempts(case: Case, fact: Fact, value: Any, bound: tuple[int, ...]) -> Iter
             yield from _parts(case, cite, found[0], value)
             continue
         for pointed in [[Pointed("", cite.root)]] if fact.pointer == "" else _rows(found):
-            native = tuple(one.value for one in pointed)
             made = _made(case, cite, fact, pointed, value)
             if made is MISSING:
                 continue
+            if fact.pointer == "" and (fact.table is not None or fact.then is not UNSET):
+                pointed = [
+                    Pointed(cite.pointer + at[1:] if at[0] == "." else at, _at(cite, at))
+                    for at in grounds(case, cite, fact)
+                ]
+            there = [one for one in pointed if one.value is not MISSING]
             way = fact.via if fact.table is None else f"table {fact.table}"
             way = way if fact.tag is None else f"{way}, <{fact.tag}>"
             evidence = Evidence(
                 "stated" if fact.then is not UNSET else way,
                 cite.number if cite in case.cites else -1,
                 cite.place,
-                ", ".join(one.pointer for one in pointed),
-                native[0] if len(native) == 1 else list(native),
+                ", ".join(one.pointer for one in there),
+                there[0].value if len(there) == 1 else [one.value for one in there] or None,
             )
             yield Attempt(evidence, [] if agree(value, made) else list(differences(value, made)))
+
+
+def _at(cite: Cite, pointer: str) -> Any:
+    return follow(cite.part if pointer.startswith(".") else cite.root, pointer)
 
 
 def _rows(found: list[list[Pointed]]) -> Iterator[list[Pointed]]:

@@ -379,3 +379,26 @@ TABLES: dict[str, Table] = {
     "task_id": task_id,
 }
 """Table names that a fact may give."""
+
+
+def grounds(case: Case, cite: Cite, fact: Fact) -> list[str]:
+    """The pointers that decided, where an entry reads more of a line than one place: of a table's row, or its own."""
+    rules = {
+        "status": [case.registry.status],
+        "synthetic": [case.registry.status],
+        "decision": [case.registry.decision],
+        "decided_by": [case.registry.decider],
+        "rule": [case.registry.decider],
+    }
+    found = [_first(case, cite, one) for one in rules.get(fact.table or "", [])]
+    named = [pointer for rule in found if rule is not None for pointer in rule.when]
+    if fact.table == "author":
+        named = [
+            pointer for pointer in case.registry.marks.types if follow(cite.root, pointer) is not MISSING
+        ]
+    if fact.table == "state" and fact.tag is None:
+        rows = [
+            row.pointer for row in case.registry.terminal_status if row.entity == case.kind and row.pointer
+        ]
+        named = [pointer for pointer in dict.fromkeys(rows) if follow(cite.root, pointer) is not MISSING]
+    return named or list(fact.when)

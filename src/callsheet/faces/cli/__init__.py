@@ -40,6 +40,7 @@ COMMANDS: dict[str, Command] = {
     "validate": Command(
         "callsheet.faces.cli.validate:validate", "Check streams and bundles against the rules."
     ),
+    "audit": Command("callsheet.faces.cli.audit:audit", "Hold a bundle against its native sources."),
     "conformance": Command(
         "callsheet.faces.cli.conformance:conformance",
         "Hold any implementation against the conformance cases.",
