@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Raw
 
 from callsheet.harness._port import INLINE_MOST, Desk, Stream
+from callsheet.harness._port.units import Unit
 from callsheet.harness.claude_code.survey import Copy
-from callsheet.harness.claude_code.units import Unit
 from callsheet.records import BlobRef, Capture, Inherited, Native, PathRef, Record, Ref, SourceEntry
 from callsheet.registry.when import MISSING, follow
 from callsheet.wire import lossless

@@ -14,6 +14,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
+from callsheet.harness._port.units import Reading
 from callsheet.wire.lossless import decode, encode_clean
 
 ABSENT = Raw()
@@ -103,8 +104,19 @@ def loose_line(value: dict[str, Any]) -> NativeLine:
         name: value[name] for name in NativeLine.__struct_fields__ if name in value and name != "message"
     }
     for name in _RAWS & members.keys():
-        members[name] = Raw(msgspec.json.encode(members[name]))
+        members[name] = Raw(encode_clean(members[name]))
     return NativeLine(message=_loose_message(value.get("message")), **members)
+
+
+def is_record(value: dict[str, Any]) -> bool:
+    """Whether an object found inside a torn line is a record of its own: it has the marks of one."""
+    return isinstance(value.get("type"), str) and (
+        "uuid" in value or "sessionId" in value or "leafUuid" in value
+    )
+
+
+READING = Reading(line_decoder, loose_line, is_record)
+"""How the second pass reads a file."""
 
 
 def _loose_message(value: Any) -> NativeMessage | None:
@@ -117,7 +129,7 @@ def _loose_message(value: Any) -> NativeMessage | None:
         content = [_loose_block(block) for block in content]
     elif not isinstance(content, str):
         content = None if content is None else [_loose_block(content)]
-    usage = Raw(msgspec.json.encode(value["usage"])) if "usage" in value else ABSENT
+    usage = Raw(encode_clean(value["usage"])) if "usage" in value else ABSENT
     return NativeMessage(id=value.get("id"), model=value.get("model"), content=content, usage=usage)
 
 
@@ -127,7 +139,7 @@ def _loose_block(value: Any) -> NativeBlock:
     members = {name: value[name] for name in NativeBlock.__struct_fields__ if name in value}
     for name in ("input", "content", "text", "thinking"):
         if name in members:
-            members[name] = Raw(msgspec.json.encode(members[name]))
+            members[name] = Raw(encode_clean(members[name]))
     return NativeBlock(**members)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Raw
 
 from callsheet.harness._port import Desk, Folder, Session, Stream
+from callsheet.harness._port.units import Hole, Unit, native_units
 from callsheet.harness.claude_code import layout
 from callsheet.harness.claude_code.asides import Asides
 from callsheet.harness.claude_code.attached import Attached
@@ -21,9 +22,8 @@ from callsheet.harness.claude_code.events import Events, Lines, tags
 from callsheet.harness.claude_code.family import Family, File, subagent
 from callsheet.harness.claude_code.pen import Pen
 from callsheet.harness.claude_code.results import Results
-from callsheet.harness.claude_code.shapes import NativeLine, line_decoder, loose_line, text, value_of
+from callsheet.harness.claude_code.shapes import READING, NativeLine, text, value_of
 from callsheet.harness.claude_code.talk import Talk
-from callsheet.harness.claude_code.units import Hole, Unit, native_units
 from callsheet.records import FORMAT, Agent, Gap, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import Registry, load
@@ -88,7 +88,7 @@ class Reader:
         survey = self.survey
         for doubt in survey.evidence.doubts:
             self.desk.diagnose(doubt.code, doubt.message, self.file.source, doubt.line)
-        for unit in native_units(self.desk.lines(self.file.source), line_decoder, loose_line):
+        for unit in native_units(self.desk.lines(self.file.source), READING):
             if isinstance(unit, Hole):
                 self._gap(unit)
                 continue

@@ -14,14 +14,14 @@ Must never know: records, what becomes of a line.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
+from callsheet.harness._port.units import Hole, Reading, Unit, native_units
 from callsheet.harness.claude_code.requests import RequestEvidence, RequestLine
-from callsheet.harness.claude_code.shapes import ABSENT, loose_line, text, value_of
-from callsheet.harness.claude_code.units import Hole, Unit, native_units
+from callsheet.harness.claude_code.shapes import ABSENT, is_record, loose_line, text, value_of
 from callsheet.records import Provider
 from callsheet.wire.blobs import digest
 from callsheet.wire.damage import BOM
@@ -86,6 +86,7 @@ class McpProgress(Struct, gc=False):
     toolName: Any = None
 
 
+L = TypeVar("L", bound=Struct)
 _decoder = msgspec.json.Decoder(SurveyLine)
 _rare = msgspec.json.Decoder(RareLine)
 _message = msgspec.json.Decoder(SurveyMessage)
@@ -111,11 +112,25 @@ _RARE_KINDS = frozenset(("progress", "fork-context-ref", *_TITLES))
 def rare_line(unit: Unit[SurveyLine]) -> RareLine:
     """The rarer members of a line, read again."""
     data = unit.data if unit.exact is None else encode_clean(unit.exact)
-    return _rare.decode(data.removeprefix(BOM))
+    try:
+        return _rare.decode(data.removeprefix(BOM))
+    except msgspec.DecodeError:
+        return _members_of(RareLine, decode(data), "data")
 
 
-def _loose(_value: dict[str, Any]) -> SurveyLine:
-    raise AssertionError("every member of a survey line takes any value")
+def _members_of(kind: type[L], value: dict[str, Any], raw: str) -> L:
+    """The members of a line with a number that the fast lane refuses."""
+    members = {name: value[name] for name in kind.__struct_fields__ if name in value}
+    if raw in members:
+        members[raw] = Raw(encode_clean(members[raw]))
+    return kind(**members)
+
+
+def _loose(value: dict[str, Any]) -> SurveyLine:
+    return _members_of(SurveyLine, value, "message")
+
+
+_reading = Reading(_decoder, _loose, is_record)
 
 
 class Spot(NamedTuple):
@@ -250,7 +265,7 @@ class Survey:
         uuids = self._uuids
         take = self.evidence.take
         version: Any = None
-        for unit in native_units(lines, _decoder, _loose):
+        for unit in native_units(lines, _reading):
             if isinstance(unit, Hole) or unit.native is None:
                 continue
             native = unit.native
@@ -288,7 +303,7 @@ class Survey:
     def _gather_evidence(self, lines: Iterator[Line]) -> None:
         """A session begun by an older version was gone on with by one that records requests: all lines count."""
         self.evidence = RequestEvidence(eager=True)
-        for unit in native_units(lines, _decoder, _loose):
+        for unit in native_units(lines, _reading):
             if isinstance(unit, Unit) and unit.native is not None and text(unit.native.type) in _EVIDENCE:
                 place = unit.line.offset + unit.start
                 self.evidence.take(unit.line.number, place, len(unit.data), unit.native)
@@ -388,7 +403,7 @@ class Survey:
         links: dict[str, set[str]] = {}
         relogged = False
         held: list[tuple[Place, Copy, Place]] = []
-        for unit in native_units(lines, _decoder, _loose):
+        for unit in native_units(lines, _reading):
             if isinstance(unit, Hole) or unit.native is None:
                 continue
             native = unit.native
@@ -445,7 +460,7 @@ class Survey:
         places: dict[str, Place] = {}
         origin: dict[str, str] = {}
         linked: dict[str, str] = {}
-        for unit in native_units(lines, _decoder, _loose):
+        for unit in native_units(lines, _reading):
             if isinstance(unit, Hole) or unit.native is None:
                 continue
             if unit.line.number > self._foreign_until:
