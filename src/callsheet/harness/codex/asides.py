@@ -13,8 +13,10 @@ from typing import Any
 from msgspec import Raw
 
 from callsheet.harness._port.pen import Pen
+from callsheet.harness.codex.agents import Agents
 from callsheet.harness.codex.calltable import CALL, ITEM
-from callsheet.harness.codex.executions import Execution, changes_of
+from callsheet.harness.codex.changes import STATES, file_change
+from callsheet.harness.codex.executions import Execution
 from callsheet.harness.codex.patches import proposed
 from callsheet.harness.codex.secrets import REPLY, is_secret, questions_of, replied_call, replies
 from callsheet.harness.codex.shapes import (
@@ -40,7 +42,6 @@ from callsheet.records import (
     QuestionOption,
     RecordRef,
     Review,
-    Subagent,
     Subject,
 )
 from callsheet.registry import Registry, first
@@ -51,7 +52,6 @@ PATCHES = "apply_patch"
 SPAWNS = "spawn_agent"
 ASKED_MOST = 4096
 """Questions whose answer has not come yet."""
-CHANGED = {"completed": "applied", "denied": "declined"}
 
 
 class Asides:
@@ -61,11 +61,9 @@ class Asides:
         self._pen = pen
         self._survey = survey
         self._registry = registry
-        self._streams = agents
-        self._agents: dict[str, Subagent] = {}
+        self.agents = Agents(pen, registry, agents, self._single)
         self._asked: dict[str, InputRequest] = {}
         self.spawned: set[str] = set()
-        self._words = {(row.source, row.value): row.then for row in registry.terminal_status}
 
     # -- calls --------------------------------------------------------------------------------------------------
 
@@ -152,7 +150,7 @@ class Asides:
             agent_id = text(value.get("agent_id")) if isinstance(value, dict) else None
             if agent_id:
                 name = text(value.get("nickname"))
-                self.agent(agent_id, call_id, name, "running", "result", pointer)
+                self.agents.write(agent_id, call_id, name, "running", "result", pointer)
 
     def _answered(self, asked: InputRequest, payload: Payload, pointer: str) -> None:
         value = json_in(text_of(payload.output))
@@ -237,106 +235,22 @@ class Asides:
         """What an execution tells besides its outcome."""
         fields = execution.fields
         if fields.changes:
-            changes = changes_of(self._pen, fields.changes)
-            if changes:
-                call_id = execution.call_id
-                record = FileChange(
-                    scope="call",
-                    call_id=self._single(call_id) if call_id else None,
-                    state=CHANGED.get(status, "unknown"),
-                    changes=changes,
-                    native=self._pen.native(execution.role, f"{execution.pointer}/changes"),
-                )
-                if self._pen.inline(record, "changes", fields.changes, f"{execution.pointer}/changes"):
-                    pass
-                else:
-                    for change in changes:
-                        change.patch = None
+            call_id = execution.call_id
+            pointer = f"{execution.pointer}/changes"
+            record = file_change(
+                self._pen,
+                fields.changes,
+                self._single(call_id) if call_id else None,
+                STATES.get(status, "unknown"),
+                self._pen.native(execution.role, pointer),
+                pointer,
+            )
+            if record is not None:
                 self._pen.write(record)
         if execution.kind == "CollabAgentToolCall":
-            self._collab(execution)
+            self.agents.of_call(execution, fields.tool == "spawnAgent")
         elif execution.kind.startswith("collab_"):
-            self._collab_event(execution)
-
-    # -- agents -------------------------------------------------------------------------------------------------
-
-    def activity(self, item: dict[str, Raw]) -> bool:
-        """``SubAgentActivity``: an agent was started, or ended."""
-        agent_id = text_of(item.get("agent_thread_id", Raw()))
-        if not agent_id:
-            return False
-        item_id = text_of(item.get("id", Raw()))
-        call_id = item_id if item_id and self._survey.calls.count(CALL, item_id) == 1 else None
-        status = self._state("SubAgentActivity", text_of(item.get("kind", Raw())))
-        self.agent(agent_id, call_id, text_of(item.get("agent_path", Raw())), status, "item", "/payload/item")
-        return True
-
-    def _collab(self, execution: Execution) -> None:
-        members = execution.members
-        states = value_of(members.get("agents_states", Raw()))
-        spawned = execution.fields.tool == "spawnAgent"
-        receivers = value_of(members.get("receiver_thread_ids", Raw()))
-        states = states if isinstance(states, dict) else {}
-        for agent_id in receivers if isinstance(receivers, list) else ():
-            if isinstance(agent_id, str) and (spawned or agent_id in states):
-                call_id = execution.call_id if spawned else None
-                self.agent(
-                    agent_id,
-                    call_id,
-                    None,
-                    self._state("agents_states", states.get(agent_id)),
-                    execution.role,
-                    execution.pointer,
-                )
-
-    def _collab_event(self, execution: Execution) -> None:
-        members = execution.members
-        agent_id = text_of(members.get("new_thread_id", Raw())) or text_of(
-            members.get("receiver_thread_id", Raw())
-        )
-        if not agent_id:
-            return
-        name = text_of(members.get("new_agent_nickname", Raw()))
-        spawned = execution.kind == "collab_agent_spawn_end"
-        state = self._state("agents_states", value_of(members.get("status", Raw())))
-        self.agent(
-            agent_id, execution.call_id if spawned else None, name, state, execution.role, execution.pointer
-        )
-
-    def _state(self, source: str, value: Any) -> str:
-        """The state that a native word stands for, by the registry; some states are an object of one member."""
-        word = next(iter(value), None) if isinstance(value, dict) else value
-        if isinstance(value, dict) and isinstance(value.get("status"), str):
-            word = value["status"]
-        return self._words.get((source, word), "unknown") if isinstance(word, str) else "unknown"
-
-    def agent(
-        self,
-        agent_id: str,
-        call_id: str | None,
-        name: str | None,
-        status: str,
-        role: str,
-        pointer: str | None,
-    ) -> None:
-        """Writes an agent's first or next state."""
-        before = self._agents.get(agent_id)
-        if before is not None and status == "unknown":
-            status = before.status or "unknown"
-        record = Subagent(
-            agent_id=agent_id,
-            call_id=(before.call_id if before else None) or (self._single(call_id) if call_id else None),
-            stream=self._streams.get(agent_id),
-            name=(before.name if before else None) or name,
-            status=status,
-            native=self._pen.native(role, pointer),
-        )
-        self._agents[agent_id] = record
-        self._pen.revise(f"agent {agent_id}", record)
-
-    def known_agent(self, agent_id: str) -> Subagent | None:
-        """What this thread's records say of an agent."""
-        return self._agents.get(agent_id)
+            self.agents.of_event(execution)
 
     # -- reviews ------------------------------------------------------------------------------------------------
 

@@ -13,11 +13,11 @@ from msgspec import Raw
 from callsheet.harness._port.pen import Pen, verbatim
 from callsheet.harness.codex.calltable import CALL, IDENTITY, ITEM, OUTPUT
 from callsheet.harness.codex.executions import Execution, input_of, provider_of
-from callsheet.harness.codex.shapes import Payload, mark, members_of, text, text_of
+from callsheet.harness.codex.shapes import ABSENT, Payload, mark, members_of, text, text_of
 from callsheet.harness.codex.survey import Survey
 from callsheet.harness.codex.trace import Trace
 from callsheet.records import Provider, Ref, ToolCall
-from callsheet.registry import Registry
+from callsheet.registry import Item, Registry
 from callsheet.wire import lossless
 
 MCP_PREFIX = "mcp__"
@@ -142,31 +142,14 @@ class Calls:
             return nested
         if self._survey.calls.count(ITEM, call_id) + self._survey.calls.count(OUTPUT, call_id) > 1:
             self._written.add(call_id)
-        fields = execution.fields
-        native = pen.native(execution.role, execution.pointer)
-        record = ToolCall(call_id=call_id, call_id_source="native", native=native)
-        native.namespace = text(fields.namespace)
-        if fields.source == "user_shell":
+        record = own_call(pen, self._items, execution)
+        record.call_id, record.call_id_source = call_id, "native"
+        if execution.fields.source == "user_shell":
             record.requested_by = "user"
         elif nested:
             record.requested_by = "code"
-            record.parent_call_id = self._parent(call_id, native.refs)
-        name = text(fields.tool) if execution.kind in _NAMED else None
-        if name is None and fields.invocation:
-            name = text_of(members_of(fields.invocation).get("tool", Raw()))
-        record.name = name
-        if name is None:
-            pen.capture(record, "name", "absent", reason=NO_NAME)
-        item = self._items.get(execution.kind)
-        record.kind = item.kind if item else None
-        record.provider = provider_of(fields)
-        asked = input_of(execution)
-        if asked is None:
-            pen.capture(record, "input", "absent")
-        elif lossless.lossless(bytes(asked)):
-            record.input = asked
-        else:
-            record.input_text = bytes(asked).decode("utf-8", "replace")
+            assert record.native is not None
+            record.parent_call_id = self._parent(call_id, record.native.refs)
         pen.write(record)
         return nested
 
@@ -179,5 +162,30 @@ class Calls:
         return found.call_id
 
 
-_NAMED = frozenset({"McpToolCall", "DynamicToolCall", "dynamic_tool_call_response"})
+def own_call(pen: Pen, items: dict[str, Item], execution: Execution) -> ToolCall:
+    """The call that an execution is all there is of, without its id."""
+    fields = execution.fields
+    native = pen.native(execution.role, execution.pointer)
+    native.namespace = text(fields.namespace)
+    record = ToolCall(call_id="", call_id_source="native", native=native)
+    name = text(fields.tool) if execution.kind in _NAMED else None
+    if name is None and fields.invocation:
+        name = text_of(members_of(fields.invocation).get("tool", ABSENT))
+    record.name = name
+    if name is None:
+        pen.capture(record, "name", "absent", reason=NO_NAME)
+    item = items.get(execution.kind)
+    record.kind = item.kind if item else None
+    record.provider = provider_of(fields)
+    asked = input_of(execution)
+    if asked is None:
+        pen.capture(record, "input", "absent")
+    elif lossless.lossless(bytes(asked)):
+        record.input = asked
+    else:
+        record.input_text = bytes(asked).decode("utf-8", "replace")
+    return record
+
+
+_NAMED = frozenset({"McpToolCall", "DynamicToolCall", "dynamic_tool_call_response", "mcp_tool_call"})
 """Executions whose ``tool`` is the tool's own name."""

@@ -1,6 +1,6 @@
 """How a call was executed, as items and events of every generation tell it.
 
-Owns the loose struct of their members and ``Execution``: process details, times, changed files, MCP identity,
+Owns the loose struct of their members and ``Execution``: process details, times, MCP identity,
 the tool's structured result, the native words for the outcome. Every member comes from a field made for it (decision
 8); nulls that mean "not available" are left out (ASR-288).
 
@@ -21,13 +21,12 @@ from callsheet.harness.codex.shapes import (
     FAILS,
     mark,
     members_of,
-    parts_of,
     payload_text,
     text,
     text_of,
     value_of,
 )
-from callsheet.records import Change, Error, Exec, Patch, PathRef, Provider, ToolResult
+from callsheet.records import Error, Exec, PathRef, Provider, ToolResult
 from callsheet.registry.via import file_url, secs_nanos
 from callsheet.registry.when import MISSING
 
@@ -318,43 +317,3 @@ def input_of(execution: Execution) -> Raw | None:
     if fields.changes and not members:
         members["changes"] = fields.changes
     return raw_json(members) if members else None
-
-
-# -- changed files ------------------------------------------------------------------------------------------------
-
-_WORDS = {"add": "add", "update": "modify", "delete": "delete"}
-
-
-def changes_of(pen: Pen, raw: Raw) -> list[Change]:
-    """Changed files as supplied, in any of their shapes.
-
-    An object by path (``{type, content | unified_diff, move_path}``, or ``{add: {…}}`` in the older events), or a list
-    of ``{path, kind}``.
-    """
-    found = []
-    for path, change in members_of(raw).items():
-        found.append(_change(pen, path, members_of(change)))
-    for item in parts_of(raw):
-        members = members_of(item)
-        named = text_of(members.get("path", ABSENT))
-        if named:
-            kind = text_of(members.get("kind", ABSENT))
-            found.append(Change(path=pen.path(named), change=_WORDS.get(kind or "", kind)))
-    return found
-
-
-def _change(pen: Pen, path: str, members: dict[str, Raw]) -> Change:
-    kind = text_of(members.get("type", ABSENT))
-    if kind is None and len(members) == 1:
-        kind, inner = next(iter(members.items()))
-        members = members_of(inner)
-    change = Change(path=pen.path(path), change=_WORDS.get(kind or "", kind))
-    moved = text_of(members.get("move_path", ABSENT))
-    if moved:
-        change.old_path, change.path, change.change = change.path, pen.path(moved), "move"
-    diff, content = members.get("unified_diff"), members.get("content")
-    if diff is not None and mark(diff) == b'"':
-        change.patch = Patch(format="unified", value=diff)
-    elif content is not None and mark(content) == b'"':
-        change.patch = Patch(format="full_text", value=content)
-    return change

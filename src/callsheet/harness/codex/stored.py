@@ -261,7 +261,8 @@ class Reader:
             return
         members = members_of(payload.item)
         if kind == "SubAgentActivity":
-            self.asides.activity(members)
+            asked = item_id is not None and self.survey.calls.count(CALL, item_id) == 1
+            self.asides.agents.activity(members, item_id if asked else None)
         elif kind == "Plan":
             words = text_of(members.get("text", Raw()))
             if words is not None:
@@ -452,7 +453,7 @@ def _outer_parent(thread: Thread) -> Parent | None:
 
 def _told(reader: Reader, child: Thread, streams: dict[str, str]) -> str | None:
     """The call that started an agent; an agent that no record tells of gets one from its own file."""
-    known = reader.asides.known_agent(child.id)
+    known = reader.asides.agents.known(child.id)
     if known is not None:
         return known.call_id
     place = child.survey.head.place

@@ -1,0 +1,140 @@
+"""Changed files, as executions of every generation supply them.
+
+Owns their shapes: an object by path (``{type, content | unified_diff, move_path}``, in older events ``{add: {…}}``), a
+list of ``{path, kind}`` (exec --json), and the diff of a whole turn. Patches are taken as supplied, never made.
+
+Must never know: how a call went.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Raw
+
+from callsheet.harness._port.pen import Pen, raw_json
+from callsheet.harness.codex.shapes import ABSENT, mark, members_of, parts_of, text_of
+from callsheet.records import Change, FileChange, Native, Patch
+
+STATES = {"completed": "applied", "denied": "declined"}
+"""What became of changes, by the status of the result; anything else is unknown (a part may have been applied)."""
+
+_WORDS = {"add": "add", "update": "modify", "delete": "delete"}
+
+
+def changes_of(pen: Pen, raw: Raw) -> list[Change]:
+    """Changed files as supplied, in any of their shapes.
+
+    An object by path (``{type, content | unified_diff, move_path}``, or ``{add: {…}}`` in the older events), or a list
+    of ``{path, kind}``.
+    """
+    found = []
+    for path, change in members_of(raw).items():
+        found.append(_change(pen, path, members_of(change)))
+    for item in parts_of(raw):
+        members = members_of(item)
+        named = text_of(members.get("path", ABSENT))
+        if named:
+            kind = text_of(members.get("kind", ABSENT))
+            found.append(Change(path=pen.path(named), change=_WORDS.get(kind or "", kind)))
+    return found
+
+
+def _change(pen: Pen, path: str, members: dict[str, Raw]) -> Change:
+    kind = text_of(members.get("type", ABSENT))
+    if kind is None and len(members) == 1:
+        kind, inner = next(iter(members.items()))
+        members = members_of(inner)
+    change = Change(path=pen.path(path), change=_WORDS.get(kind or "", kind))
+    moved = text_of(members.get("move_path", ABSENT))
+    if moved:
+        change.old_path, change.path, change.change = change.path, pen.path(moved), "move"
+    diff, content = members.get("unified_diff"), members.get("content")
+    if diff is not None and mark(diff) == b'"':
+        change.patch = Patch(format="unified", value=diff)
+    elif content is not None and mark(content) == b'"':
+        change.patch = Patch(format="full_text", value=content)
+    return change
+
+
+def file_change(
+    pen: Pen, raw: Raw, call_id: str | None, state: str, native: Native, pointer: str
+) -> FileChange | None:
+    """The record of the files that a call changed, or was to change; None where none is named.
+
+    Args:
+        pen: The stream's pen.
+        raw: The changes.
+        call_id: The call, where one call alone has this id.
+        state: proposed, applied, declined or unknown.
+        native: The record's provenance.
+        pointer: Where the changes stand in the unit at hand.
+    """
+    changes = changes_of(pen, raw)
+    if not changes:
+        return None
+    record = FileChange(scope="call", call_id=call_id, state=state, changes=changes, native=native)
+    if not pen.inline(record, "changes", raw, pointer):
+        for change in changes:
+            change.patch = None
+    return record
+
+
+# -- the diff of a turn -------------------------------------------------------------------------------------------
+
+_FILE = re.compile(r"^diff --git ", re.MULTILINE)
+_NO_FILE = "/dev/null"
+
+
+def changes_of_diff(pen: Pen, diff: str) -> list[Change]:
+    """The files of a git diff, each with its own part of it."""
+    starts = [found.start() for found in _FILE.finditer(diff)]
+    found = []
+    for start, end in zip(starts, [*starts[1:], len(diff)], strict=True):
+        part = diff[start:end]
+        change = _of_part(pen, part)
+        if change is not None:
+            change.patch = Patch(format="git", value=raw_json(part))
+            found.append(change)
+    return found
+
+
+def _of_part(pen: Pen, part: str) -> Change | None:
+    told = dict(_headers(part))
+    old, new = told.get("--- "), told.get("+++ ")
+    if "rename from " in told and "rename to " in told:
+        return Change(
+            path=pen.path(told["rename to "]), change="move", old_path=pen.path(told["rename from "])
+        )
+    if "deleted file mode " in told or new == _NO_FILE:
+        kind = "delete"
+    elif "new file mode " in told or old == _NO_FILE:
+        kind = "add"
+    else:
+        kind = "modify"
+    side = old if kind == "delete" else new
+    path = side[2:] if side and side[:2] in ("a/", "b/") else _from_first(part)
+    return Change(path=pen.path(path), change=kind) if path else None
+
+
+_HEADERS = ("--- ", "+++ ", "rename from ", "rename to ", "deleted file mode ", "new file mode ")
+
+
+def _headers(part: str) -> Iterator[tuple[str, str]]:
+    """The lines of a part before its first hunk."""
+    for line in part.split("\n"):
+        if line.startswith("@@"):
+            return
+        for head in _HEADERS:
+            if line.startswith(head):
+                yield head, line[len(head) :]
+
+
+def _from_first(part: str) -> str | None:
+    """The path in ``diff --git a/X b/X``, where both sides name the same file."""
+    names = part.split("\n", 1)[0].removeprefix("diff --git ")
+    half = (len(names) - 1) // 2
+    first, second = names[:half], names[half + 1 :]
+    same = first[:2] == "a/" and second[:2] == "b/" and first[2:] == second[2:]
+    return first[2:] if same else None
