@@ -17,7 +17,7 @@ import msgspec
 
 from callsheet.audit.finding import REF, Claim, Evidence, Json
 from callsheet.audit.scan import Scan
-from callsheet.audit.sources import Source, Sources
+from callsheet.audit.sources import Source, Sources, frame_of
 from callsheet.registry import Registry
 from callsheet.registry.when import MISSING, follow
 from callsheet.wire.blobs import digest
@@ -125,7 +125,7 @@ class Reading:
         return found._replace(unread=unread)
 
     def _follow(self, index: int, ref: Json, source: Source, found: Cites) -> None:
-        if "table" in ref:
+        if "table" in ref and (not source.has_lines or ref.get("offset") is None):
             self._row(index, ref, source, found)
             return
         path = ("native", "refs", index)
@@ -154,6 +154,9 @@ class Reading:
         if not self._is(ref, data, source):
             found.claims.append(_not_there(path, ref, data, scan, source))
             return
+        if "table" in ref and (differs := self._frame_differs(ref, scan, source, at)) is not None:
+            found.claims.append(Claim((*path, differs), ref.get(differs), None, "another row stands there"))
+            return
         root = MISSING if line is None else self._decode(source, offset, data)
         part = follow(root, pointer)
         if pointer and part is MISSING:
@@ -171,29 +174,23 @@ class Reading:
         return digest(data) == told or (source.masked and isinstance(told, str) and b"**" in data)
 
     def _row(self, index: int, ref: Json, source: Source, found: Cites) -> None:
+        """A ref that names a row and no bytes."""
         path = ("native", "refs", index)
         role = ref["role"] if isinstance(ref.get("role"), str) else ""
         pointer = ref["pointer"] if isinstance(ref.get("pointer"), str) else ""
-        row = source.row(str(ref["table"]), ref.get("key")) if source.is_database else None
         column = ref.get("column")
-        if row is None or (column is not None and column not in row):
+        data = source.cell(str(ref["table"]), ref.get("key"), column if isinstance(column, str) else None)
+        if data is None:
             found.claims.append(Claim((*path, "key"), ref.get("key"), None, "the source has no such row"))
             return
-        if column is None:
-            root: Any = {name: value for name, value in row.items() if not isinstance(value, bytes)}
-            data = b""
-        else:
-            value = row[column]
-            data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
-            if not self._is(ref, data, source):
-                found.claims.append(
-                    Claim((*path, "sha256"), ref.get("sha256"), None, "another value stands there")
-                )
-                return
-            try:
-                root = decode(data)
-            except NotJson:
-                root = value
+        if not self._is(ref, data, source):
+            why = f"the digest of its value is {digest(data)}"
+            found.claims.append(Claim((*path, "sha256"), ref.get("sha256"), None, why))
+            return
+        try:
+            root = decode(data)
+        except NotJson:
+            root = data.decode("utf-8", "replace")
         part = follow(root, pointer)
         if pointer and part is MISSING:
             found.claims.append(Claim((*path, "pointer"), pointer, None, "leads nowhere in the cited row"))
@@ -202,6 +199,20 @@ class Reading:
             Claim(path, ref.get("sha256"), Evidence("ref", index, source.entry.path, pointer))
         )
         found.good.append(Cite(index, role, source, 0, data, root, pointer, part, ref.get("sha256")))
+
+    @staticmethod
+    def _frame_differs(ref: Json, scan: Scan, source: Source, line: int) -> str | None:
+        """Which name of a row is not that of the row on the cited line of a database's copy."""
+        bounds = scan.bounds(line)
+        frame = (
+            frame_of(source.read(bounds[0], bounds[1] - bounds[0]).removesuffix(b"\n")) if bounds else None
+        )
+        if frame is None:
+            return None if "key" not in ref else "table"
+        for name, value in (("table", frame.table), ("key", frame.key), ("column", frame.column)):
+            if ref.get(name) != value and (name in ref or name == "column"):
+                return name
+        return None
 
     def _decode(self, source: Source, offset: int, data: bytes) -> Any:
         key = (source.entry.id, offset, len(data))

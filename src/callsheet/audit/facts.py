@@ -23,7 +23,7 @@ from callsheet.audit.sources import same_file
 from callsheet.audit.tables import TABLES, grounds
 from callsheet.audit.values import agree, differences, is_text_of
 from callsheet.registry import Registry
-from callsheet.registry.facts import Fact
+from callsheet.registry.facts import COMMON, Fact
 from callsheet.registry.via import PURE, derived_id, join, slice_of
 from callsheet.registry.when import MISSING, follow
 
@@ -49,7 +49,7 @@ class Facts:
         self._entries: dict[tuple[str, str], list[Fact]] = {}
         self._containers: set[tuple[str, str]] = set()
         self.roles: dict[str, set[str]] = {}
-        for fact in registry.fact:
+        for fact in (*registry.fact, *COMMON):
             self._entries.setdefault((fact.record, fact.member), []).append(fact)
             names = fact.member.split(".")
             self._containers.update((fact.record, ".".join(names[:end])) for end in range(1, len(names)))
@@ -192,7 +192,8 @@ def _made(case: Case, cite: Cite, fact: Fact, pointed: list[Pointed], value: Any
     if fact.then is not UNSET:
         made = fact.then if fact.pointer == "" or values[0] is not MISSING else MISSING
     elif fact.via == "table":
-        made = TABLES[fact.table or fact.member](case, cite, fact, values)
+        table = TABLES.get(fact.table or "")
+        made = MISSING if table is None else table(case, cite, fact, values)
     elif values[0] is MISSING and fact.via not in ("join", "derived_id"):
         return MISSING
     elif fact.via in PURE:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from callsheet.audit.sources import Source
+from callsheet.audit.sources import ROWS, Source, frame_of
 from callsheet.registry import Registry
 from callsheet.registry.facts import Unit
 from callsheet.registry.when import MISSING, follow, matches
@@ -117,7 +117,8 @@ class Scan:
             self.units.setdefault(unit.record, Units())
         self._servers = [row for row in registry.provider if row.get("server")] if registry else []
         self.has_units = reads = registry is not None and source.entry.kind in registry.harness.kinds
-        if source.is_database:
+        self._rows = source.entry.encoding == ROWS
+        if not source.has_lines:
             return
         for line in split_lines(source.chunks()):
             self.starts.append(line.offset)
@@ -128,6 +129,9 @@ class Scan:
                 self._take(line.number, data)
 
     def _take(self, number: int, data: bytes) -> None:
+        if self._rows:
+            frame = frame_of(data)
+            data = frame.data if frame is not None else b""
         try:
             root = decode(data)
         except NotJson:

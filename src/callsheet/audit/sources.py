@@ -17,16 +17,20 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
+
+import msgspec
 
 from callsheet.errors import SourceError
 from callsheet.records.bundle import Bundle, NativeSource
 from callsheet.wire.files import read_chunks
 from callsheet.wire.inflate import Torn, inflate
+from callsheet.wire.lines import split_lines
 
 OPEN_MOST = 16
+ROWS = "sqlite"
+"""Encoding of a source that is the chosen rows of a database."""
 Used = Literal["file", "copy", "none"]
-_SQLITE = b"SQLite format 3\0"
 
 
 class Source:
@@ -46,6 +50,7 @@ class Source:
         self._bundle = bundle
         self._file: BinaryIO | None = None
         self._rows: sqlite3.Connection | None = None
+        self._cells: dict[int, tuple[int, int]] | None = None
         self._choose()
 
     @property
@@ -57,11 +62,15 @@ class Source:
         if self.entry.masked:
             # What was masked must be seen by nobody: the copy is what the records were made from.
             self.why = "places in it are masked, so the file is not read"
+        elif self.entry.encoding == ROWS:
+            self.why = "its rows are read from the copy"
         elif self._is_unchanged():
             self.used = "file"
             return
         if self.entry.native is None:
             self.why = f"{self.why}; the bundle has no copy"
+            if self.entry.encoding == ROWS and not self.entry.masked and Path(self.entry.path).is_file():
+                self.used = "file"  # each row has a digest of its own
             return
         try:
             self._file = self._unpacked()
@@ -113,8 +122,7 @@ class Source:
 
     def _inflated(self, packed: BinaryIO) -> BinaryIO:
         """The text inside a compressed file, as far as it goes; never more than the manifest tells of."""
-        # It has a name because a database is opened by name.
-        out = cast(BinaryIO, tempfile.NamedTemporaryFile())  # noqa: SIM115 (it stays open as long as the source)
+        out = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 (it stays open as long as the source)
         size = self.entry.size or 0
         try:
             for piece in inflate(read_chunks(packed), size):
@@ -154,30 +162,95 @@ class Source:
         yield from read_chunks(self.file)
 
     @property
-    def is_database(self) -> bool:
-        """Whether it is a SQLite file, which has rows and no lines."""
-        return self.read(0, len(_SQLITE)) == _SQLITE
+    def has_lines(self) -> bool:
+        """Whether it is read as lines: any source but a database of which the bundle has no copy."""
+        return self.entry.encoding != ROWS or self.used == "copy"
 
-    def row(self, table: str, key: Any) -> dict[str, Any] | None:
-        """The one row with these key values; None when there is none, or several."""
+    def cell(self, table: str, key: Any, column: str | None) -> bytes | None:
+        """The value of the one row with this key: its text, or (without column) the row as JSON.
+
+        A database's copy holds the chosen rows as JSON lines; without it the database itself is asked.
+        """
+        if self.has_lines:
+            return self._copied_cell(table, key, column)
+        row = self._row(table, key)
+        if row is None or (column is not None and column not in row):
+            return None
+        if column is None:
+            return msgspec.json.encode(
+                {name: value for name, value in row.items() if type(value) is not bytes}
+            )
+        value = row[column]
+        return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+
+    def _copied_cell(self, table: str, key: Any, column: str | None) -> bytes | None:
+        if self._cells is None:
+            self._cells = {}
+            for line in split_lines(self.chunks()):
+                name = _cell_name(line.data)
+                if name is not None:
+                    # Two rows of one name are no evidence for either.
+                    self._cells[name] = (line.offset, len(line.data)) if name not in self._cells else (0, 0)
+        offset, size = self._cells.get(hash((table, _canonical(key), column)), (0, 0))
+        frame = frame_of(self.read(offset, size)) if size else None
+        return None if frame is None else frame.data
+
+    def _row(self, table: str, key: Any) -> dict[str, Any] | None:
         if not isinstance(key, dict) or not key:
             return None
         if self._rows is None:
-            name = self.entry.path if self.used == "file" else str(self.file.name)
-            self._rows = _database(name)
-        tables = self._rows.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
-        if tables.fetchone() is None:
-            return None
-        where = " AND ".join(f"{_quoted(name)} IS ?" for name in key)
+            self._rows = _database(self.entry.path)
         try:
-            found = self._rows.execute(
-                f"SELECT * FROM {_quoted(table)} WHERE {where} LIMIT 2", list(key.values())
-            )
+            named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+            if self._rows.execute(named, (table,)).fetchone() is None:
+                return None
+            where = " AND ".join(f"{_quoted(name)} IS ?" for name in key)
+            wanted = f"SELECT * FROM {_quoted(table)} WHERE {where} LIMIT 2"
+            found = self._rows.execute(wanted, list(key.values()))
             names = [column[0] for column in found.description]
             rows = found.fetchall()
-        except sqlite3.Error:
+        except (sqlite3.Error, OverflowError):
             return None
         return dict(zip(names, rows[0], strict=True)) if len(rows) == 1 else None
+
+
+class Frame(NamedTuple):
+    """One row of a database's copy (``wire.database``): what names it, and its value."""
+
+    table: str
+    key: Any
+    column: str | None
+    data: bytes
+
+
+class _Frame(msgspec.Struct):
+    table: str
+    key: msgspec.Raw = msgspec.Raw(b"{}")
+    column: str | None = None
+    value: msgspec.Raw = msgspec.Raw(b"")
+    text: str | None = None
+
+
+_frame = msgspec.json.Decoder(_Frame)
+
+
+def frame_of(line: bytes) -> Frame | None:
+    """The row on a line of a database's copy; None for any other line."""
+    try:
+        found = _frame.decode(line)
+        data = bytes(found.value) if found.text is None else found.text.encode()
+        return Frame(found.table, msgspec.json.decode(found.key), found.column, data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _cell_name(line: bytes) -> int | None:
+    frame = frame_of(line)
+    return None if frame is None else hash((frame.table, _canonical(frame.key), frame.column))
+
+
+def _canonical(key: Any) -> bytes:
+    return msgspec.json.encode(key, order="sorted")
 
 
 def _quoted(name: str) -> str:

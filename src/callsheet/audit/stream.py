@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from callsheet.audit.captures import blobs_in, check_blob, check_captures
 from callsheet.audit.case import Case
-from callsheet.audit.cite import Reading
+from callsheet.audit.cite import MEMBER, Reading
 from callsheet.audit.envelope import ENVELOPE, check_envelope
 from callsheet.audit.facts import Facts
 from callsheet.audit.finding import COUNT, Claim, Json
@@ -163,8 +163,8 @@ def _cite(case: Case) -> Iterator[Claim]:
     unit = next((unit for unit in case.registry.unit if unit.record == case.kind), None)
     for cite in case.cites:
         scan = case.scan(cite)
-        if case.kind == "session" and scan.has_units:
-            continue  # it says where the session's own facts stand; the lines have records of their own
+        if case.kind == "session" and cite.role == MEMBER and scan.has_units:
+            continue  # it stands for the session; such a line has a record of its own besides
         if cite.data and scan.starts:
             scan.cite(case.record["native"]["refs"][cite.number]["offset"], len(cite.data))
         if unit is None or cite.role != unit.role or not cite.line:

@@ -350,7 +350,7 @@ def task_id(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 
 
 TABLES: dict[str, Table] = {
-    "kind": kind,
+    "tool": kind,
     "item": item_kind,
     "provider": provider,
     "call_id": lambda case, cite, _, values: call_id(

@@ -110,3 +110,11 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     requests: Conditions = {}
     tail: str = ""
     hash: str = ""
+
+
+COMMON: tuple[Fact, ...] = (
+    Fact(record="unmapped", role="line", member="value", pointer="."),
+    Fact(record="gap", role="gap", member="reason", note="read off the bytes"),
+    Fact(record="gap", role="member", member="reason"),
+)
+"""Facts that are the same for every harness: what nothing maps is kept as it stands, what holds nothing is a gap."""
