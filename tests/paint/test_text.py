@@ -6,7 +6,7 @@ import unicodedata
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -109,14 +109,23 @@ def test_piles_of_marks_are_cut() -> None:
     assert len(settled("e" + "\u0301" * 500)) <= 8
 
 
-@given(HOSTILE | st.text(st.characters(min_codepoint=0x1100, max_codepoint=0x11FF)))
+MARKED = st.text(
+    st.sampled_from("0 漢ka<>\u25cc\u1087\u1038\u102b\u0903\u09be\u0d3e\u0301\u1161\u200d👩"), max_size=12
+)
+
+
+@given(HOSTILE | MARKED | st.text(st.characters(min_codepoint=0x1000, max_codepoint=0x11FF)))
+@example("0\u1087")
+@example("\u1161\u1087")
 def test_settled_text_stays_as_wide_as_it_is(text: str) -> None:
     seen = settled(visible(text))
     assert width(seen) == width(visible(text)) == sum(cells for _, cells in clusters(seen))
     assert settled(seen) == seen
 
 
-@given(HOSTILE, st.integers(1, 30))
+@given(HOSTILE | MARKED, st.integers(1, 30))
+@example("0\u1087", 1)
+@example("0\u1087", 2)
 def test_cut_and_wrap_keep_within_the_cells(text: str, most: int) -> None:
     seen = visible(text)
     assert width(cut(seen, most)) <= most

@@ -22,22 +22,36 @@ _BASE = "\u25cc"
 
 
 def clusters(text: str) -> Iterator[tuple[str, int]]:
-    """The characters of a text, as a person counts them, with the cells that each takes."""
+    """The characters of a text, as a person counts them, with the cells that each takes.
+
+    A mark that segmentation sets apart, and that has no cells of its own, belongs to the character before it:
+    that is where it is drawn.
+    """
     if text.isascii():
         for char in text:
             yield char, 1
         return
+    held, held_cells = "", 0
     for cluster in iter_graphemes(text):
-        if len(cluster) > MOST_MARKS:
-            cluster = cluster[: MOST_JOINED if "\u200d" in cluster else MOST_MARKS]
+        cluster = _bounded(cluster)
         cells = wcswidth(cluster)
-        if cells > 0:
-            yield cluster, cells
-        elif unicodedata.category(cluster[0])[0] == "M":
-            yield _BASE + cluster, 1
-        else:  # a piece of a character, such as a Korean vowel without its consonant
+        is_mark = cells <= 0 and unicodedata.category(cluster[0])[0] == "M"
+        if is_mark:
+            held = _bounded((held or _BASE) + cluster)
+            held_cells = wcswidth(held)
+            continue
+        if held:
+            yield held, held_cells
+        held, held_cells = (cluster, cells) if cells > 0 else ("", 0)
+        if cells <= 0:  # a piece of a character, such as a Korean vowel without its consonant
             named = "".join(f"<U+{ord(char):04X}>" for char in cluster)
             yield named, len(named)
+    if held:
+        yield held, held_cells
+
+
+def _bounded(cluster: str) -> str:
+    return cluster[: MOST_JOINED if "\u200d" in cluster else MOST_MARKS]
 
 
 def width(text: str) -> int:
