@@ -160,6 +160,7 @@ class MemoryDesk:
         with self._files.on_disk(path) as file:
             entry = self._entry(path, kind, b"".join(text_of_rows(file, selections)))
         entry.encoding = "sqlite"
+        entry.encoding = "sqlite"
         self.reading.databases.add(entry.id)
         return entry
 

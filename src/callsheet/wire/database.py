@@ -30,6 +30,7 @@ WAIT_SECONDS = 5.0
 """How long a lock of the owner is waited for."""
 BATCH = 256
 COPY_TRIES = 3
+MESSAGE_MOST = 200
 VALUE_MOST = 1 << 28
 """Bytes at most that a compressed value may inflate to."""
 _CHECK = re.compile(r"\bCHECK\s*\(", re.IGNORECASE)
@@ -110,8 +111,13 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
+def _one_line(error: Exception) -> str:
+    """What SQLite said; it may repeat a whole schema."""
+    return " ".join(str(error).split())[:MESSAGE_MOST]
+
+
 def _said(error: sqlite3.Error, path: Path) -> SourceError:
-    message = str(error)
+    message = _one_line(error)
     if "locked" in message or "busy" in message:
         message = "the database is locked by the program that owns it; try again when it is idle"
     elif "not a database" in message:
@@ -145,8 +151,8 @@ def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, list[str]]]:
             connection = _connect(still, "mode=ro&immutable=1" if quiet else "mode=ro")
             try:
                 parses = _parses(connection)
-            except sqlite3.OperationalError:
-                if still is not path or not journal.exists():
+            except sqlite3.OperationalError as error:
+                if still is not path or not journal.exists() or "locked" in str(error):
                     raise
                 # A journal that a crash left behind has to be played back, which only a copy may be.
                 connection.close()
@@ -168,6 +174,9 @@ def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, list[str]]]:
                 raise SourceError("the database was written while it was read; try again", path=str(path))
         except sqlite3.Error as error:
             raise _said(error, path) from None
+        except UnicodeDecodeError:
+            # SQLite quoted damaged text in its own message.
+            raise SourceError("the database is damaged", path=str(path)) from None
         except OSError as error:
             raise SourceError(error.strerror or str(error), path=str(path)) from None
         finally:
@@ -285,8 +294,12 @@ def _query(selection: Selection, columns: Sequence[str]) -> tuple[str, list[Valu
     terms: list[str] = []
     values: list[Value] = []
     for name, choices in selection.where.items():
-        terms.append(f"{_quoted(name)} IN ({', '.join('?' * len(choices))})")
-        values += choices
+        told = [choice for choice in choices if choice is not None]
+        either = [f"{_quoted(name)} IN ({', '.join('?' * len(told))})"]
+        if len(told) != len(choices):
+            either.append(f"{_quoted(name)} IS NULL")
+        terms.append(f"({' OR '.join(either)})")
+        values += told
     distinct = "DISTINCT " if selection.distinct else ""
     text = f"SELECT {distinct}{', '.join(map(_quoted, chosen))} FROM {_quoted(selection.table)}"
     if terms:
@@ -341,10 +354,10 @@ def text_of_rows(path: Path, selections: Sequence[Selection]) -> Iterator[bytes]
                 while batch := rows.fetchmany(BATCH):
                     for row in batch:
                         yield _line(selection, dict(zip(names, row, strict=True)))
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
                     raise
-                yield _encode({"damaged": {"table": selection.table, "message": str(error)}}) + b"\n"
+                yield _encode({"damaged": {"table": selection.table, "message": _one_line(error)}}) + b"\n"
 
 
 def _line(selection: Selection, row: dict[str, Value]) -> bytes:

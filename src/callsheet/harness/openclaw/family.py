@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from callsheet.errors import SourceError
 from callsheet.harness._port import Desk
-from callsheet.harness._port.cells import Damage
+from callsheet.harness._port.cells import Damage, row_ref
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.openclaw import layout, shelf
 from callsheet.harness.openclaw.feed import EVENTS, Feed, Transcript
@@ -19,7 +19,7 @@ from callsheet.harness.openclaw.reader import Reader, head, write_head
 from callsheet.harness.openclaw.shapes import text
 from callsheet.harness.openclaw.shelf import Around, StateRow
 from callsheet.harness.openclaw.survey import Survey
-from callsheet.records import Gap, Native, Parent, SourceEntry
+from callsheet.records import Gap, Native, Parent, Ref, SourceEntry
 from callsheet.registry import load
 
 
@@ -67,7 +67,7 @@ class Family:
         )
         survey = Survey(transcript, leaf, keep_reasoning=desk.keep_reasoning)
         version = text(around.get(shelf.META, "app_version"))
-        rows = self._rows(member, survey, last=index == len(self.parts.members) - 1)
+        rows, others = self._rows(member, survey)
         approvals = {
             row.values["source_tool_call_id"]: row.values["status"]
             for row in rows
@@ -89,7 +89,7 @@ class Family:
             record.forked_from = text(around.get(shelf.NODES, "fork_source_session_id")) or record.forked_from
             if member.parent is not None:
                 record.parent = Parent(session=member.parent)
-            write_head(reader, record, around.refs)
+            write_head(reader, record, around.refs + others)
             for gap in lost:
                 stream.write(gap)
             reader.body()
@@ -123,22 +123,25 @@ class Family:
             return [Feed(source, EVENTS)], [gap]
         return [Feed(archive), Feed(source, EVENTS)], []
 
-    def _rows(self, member: Member, survey: Survey, *, last: bool) -> list[StateRow]:
-        """Rows of the shared database that belong to this session, each to one session only.
+    def _rows(self, member: Member, survey: Survey) -> tuple[list[StateRow], list[Ref]]:
+        """Rows of the shared database that belong to this session, and refs to those that belong to others.
 
-        A row names a session key, which several sessions may share: a call or run that this one knows decides, then
-        the session that the key stands for now.
+        A row names a session key, which several sessions may share: a call, run or process that this one knows
+        decides, then which session the key stood for when the row was made.
         """
+        own: list[StateRow] = []
+        others: list[Ref] = []
         if self.state is None:
-            return []
-        found = []
+            return own, others
         for row in shelf.state_rows(self.veil, self.state):
             if isinstance(row, Damage) or row.cell.number in self._taken:
                 continue
-            if last or _is_own(row, member, survey):
+            if _is_own(row, member, survey):
                 self._taken.add(row.cell.number)
-                found.append(row)
-        return found
+                own.append(row)
+            elif member is self.parts.members[-1]:
+                others.append(row_ref(self.state, row.cell, "elsewhere"))
+        return own, others
 
 
 def _is_own(row: StateRow, member: Member, survey: Survey) -> bool:
@@ -155,4 +158,5 @@ def _is_own(row: StateRow, member: Member, survey: Survey) -> bool:
         return True
     if text(values.get("source_id")) in survey.starts:
         return True
-    return member.current
+    made = values.get("created_at_ms", values.get("created_at"))
+    return member.current and (not isinstance(made, int) or made >= member.since)

@@ -50,7 +50,7 @@ class Member(NamedTuple):
         key: Its session key; several sessions may share one.
         parent: Id of the session that started it.
         current: Whether it is the session that its key stands for now (or the only one).
-        since: When it was made, in milliseconds; 0 when that is not recorded.
+        since: When it was made, in milliseconds, if it is not the only session of its key.
     """
 
     session_id: str
@@ -174,13 +174,27 @@ def _of_database(path: str, folder: Folder) -> Iterator[Session]:
                 told.update(one.session_id for one in family)
                 parts = Parts(database=path, state=state, members=family)
                 yield Session(KIND, member.session_id, path, parts, (path, state) if state else (path,))
-    elif keys:
-        for key in sorted(keys, key=lambda one: one or ""):
-            parts = Parts(state=path, keys=(key,))
-            yield Session(KIND, key or PurePath(path).stem, path, parts, (path,))
-    elif not _agents_of(path, folder):
+        return
+    agents = _agents_of(path, folder)
+    lost = keys - _keys_of(agents, folder)
+    for key in sorted(lost, key=lambda one: one or ""):
+        parts = Parts(state=path, keys=(key,))
+        yield Session(KIND, key or PurePath(path).stem, path, parts, (path,))
+    if not lost and not agents:
         parts = Parts(database=path, wrong="the database holds no sessions")
         yield Session(KIND, PurePath(path).name, path, parts, (path,))
+
+
+def _keys_of(databases: list[str], folder: Folder) -> set[str | None]:
+    """Session keys that some agents' databases know; their sessions take the rows of the shared one along."""
+    found: set[str | None] = set()
+    for database in databases:
+        try:
+            (windows,) = folder.rows(database, [_WINDOWS])
+        except SourceError:
+            continue  # it says so when it is read itself
+        found.update(text(row.get("session_key")) for row in windows)
+    return found
 
 
 def _family(member: Member, children: dict[str, list[Member]]) -> Iterator[Member]:
@@ -234,7 +248,7 @@ def _listed(path: str, folder: Folder) -> tuple[list[Member], set[str | None]]:
         siblings = of_key.get(key or "", [])
         now = len(siblings) == 1 or current.get(key) == session_id
         parent = _parent(of_key.get(above or "", []), since, session_id, filled)
-        members.append(Member(session_id, key, parent, now, since))
+        members.append(Member(session_id, key, parent, now, since if len(siblings) > 1 else 0))
     members += [Member(one, None, None, True, 0) for one in sorted(filled - known)]
     keys = {value for rows in keyed for row in rows for value in row.values()}
     return members, {key if isinstance(key, str) else None for key in keys}

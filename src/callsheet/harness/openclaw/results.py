@@ -119,7 +119,7 @@ class Results:
         """Writes the result of a person's own command."""
         pen = self._pen
         status = "cancelled" if message.cancelled is True else "unknown"
-        record = ToolResult(call_id=call_id, linkage="exact", status=status)
+        record = ToolResult(call_id=call_id, linkage="derived", status=status)
         record.native = pen.native("bash", "/message")
         record.exec = Exec(command=text(message.command), exit_code=exit_code(message.exitCode))
         if mark(message.output) == b'"':
