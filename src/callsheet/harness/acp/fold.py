@@ -286,7 +286,7 @@ class Fold:
         else:
             mapped = self._call(session, frame)
         mapped = mapped or (source.id, unit.line.number) in session.head
-        if not mapped and not session.pen.written:
+        if not mapped:
             # Of a batch each unmapped frame keeps the line; a line that is one frame is kept as it is.
             session.pen.unmapped(kind, None, None if alone else frame.pointer)
 
