@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from callsheet.audit.case import Case
-from callsheet.audit.facts import Facts
+from callsheet.audit.facts import NO_ENTRY, NOWHERE, Facts
 from callsheet.audit.finding import Claim, Evidence, Json, Path
 from callsheet.audit.parts import json_of
 from callsheet.audit.sent import REQUEST
@@ -52,17 +52,15 @@ def check_captures(case: Case, facts: Facts) -> Iterator[Claim]:
 def _state(case: Case, facts: Facts, member: str, capture: Json) -> Claim:
     path: Path = ("capture", member, "state")
     state = capture.get("state")
+    claims = list(facts.check(case, path, state))
+    if claims[0].evidence is not None or claims[0].why not in (NO_ENTRY, NOWHERE):
+        return claims[0]  # the source gives it a state, this one or another
     if state == "external":
         evidence = _external(case, facts, member, capture)
         return Claim(path, state, evidence, "the blob does not hold what the source says")
-    here = _member(case.record, member)
-    claims = list(facts.check(case, path, state))
-    if all(claim.evidence for claim in claims):
-        return claims[0]
-    if state == "absent" and here is MISSING and not (member == "content" and case.role_cites(REQUEST)):
-        found = [claim for claim in facts.check(case, (*member.split("."),), None) if claim.evidence]
-        if not found:
-            return Claim(path, state, Evidence("absent"))
+    delivered = member == "content" and case.role_cites(REQUEST)
+    if state == "absent" and not delivered and _member(case.record, member) is MISSING:
+        return Claim(path, state, Evidence("absent"))
     return Claim(path, state, None, "nothing in the source gives it this state")
 
 

@@ -93,10 +93,9 @@ class Case:
         """The refs of a role."""
         if role == "*":
             return self.cites[:1]
-        found = [cite for cite in self.cites if cite.role == role]
-        if not found and role == "call" and self.kind != "tool_call":
+        if role == "@call":
             return self.calls
-        return found
+        return [cite for cite in self.cites if cite.role == role]
 
     def applies(self, fact: Fact, cite: Cite) -> bool:
         """Whether an entry speaks of this record and ref."""

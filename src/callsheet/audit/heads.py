@@ -78,6 +78,12 @@ def _sources(case: Case, listed: Any) -> Iterator[Claim]:
             "sha256": entry.sha256,
         }
         wrong = list(differences(said, {name: wanted[name] for name in wanted if name in said}, path))
+        twin = next(
+            (one.entry for one in case.reading.sources.all.values() if one.entry.path == said.get("path")),
+            None,
+        )
+        if wrong and twin is not None and twin.id != name:
+            wrong = [((*path, "id"), name, f"this path is {twin.id}")]
         for at, value, why in wrong:
             yield Claim(at, value, None, why)
         if not wrong:

@@ -24,6 +24,14 @@ Wrong = tuple[Path, Any, str]
 Blobs = Callable[[Any], bytes | None]
 """The bytes of a blob by its name; None when it is not there."""
 
+_HOLDS = {
+    "text": "text",
+    "json": "value",
+    "image": "blob",
+    "audio": "blob",
+    "file": "blob",
+    "resource_link": "uri",
+}
 _MEDIA = {
     "image": "image",
     "document": "file",
@@ -84,6 +92,10 @@ def check_part(part: Any, block: Any, blobs: Blobs) -> Iterator[Wrong]:
     """Leaves of one part that a block is no evidence for."""
     if not isinstance(part, dict):
         yield (), part, "is no part"
+        return
+    holds = _HOLDS.get(str(part.get("type")))
+    if holds is not None and holds not in part:
+        yield ("type",), part.get("type"), f"the part holds no {holds}"
         return
     match part.get("type"):
         case "text":

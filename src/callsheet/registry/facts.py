@@ -29,8 +29,8 @@ class Fact(Struct, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         record: Record type; ``*`` for all.
-        role: Role of the ref that is read. ``*``: the record's first ref. ``call`` on a record without such a ref: the
-            lines of the tool_call that the record's ``callId`` names.
+        role: Role of the ref that is read. ``*``: the record's first ref. ``@call``: the refs of role ``call`` of the
+            tool_call that the record's ``callId`` names.
         member: Dotted wire name; ``*`` for each element of a list. An entry for a container speaks for all in it.
         pointer: Where the value stands. A list of pointers where the function takes several values.
         via: The way from value to member, of the closed list ``via.VIAS``. ``table``: look it up, see ``table``;
