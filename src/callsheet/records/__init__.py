@@ -34,7 +34,7 @@ from callsheet.records.hook import Hook
 from callsheet.records.input_request import Answer, InputRequest, Question, QuestionOption
 from callsheet.records.message import Compaction, Count, Message, Reasoning, Turn, Usage
 from callsheet.records.permission import Option, Permission, Review, Subject
-from callsheet.records.rest import Gap, Preview, Unmapped
+from callsheet.records.rest import Gap, Notice, Preview, Unmapped
 from callsheet.records.session import FORMAT, Agent, Parent, Session, SourceEntry
 from callsheet.records.terminal import Terminal, TerminalOutput
 from callsheet.records.tool_call import ToolCall
@@ -59,6 +59,7 @@ RECORDS: tuple[type[Record], ...] = (
     Compaction,
     Gap,
     Unmapped,
+    Notice,
     Preview,
 )
 """Every record type, in the order the docs list them."""
@@ -148,6 +149,7 @@ __all__ = [
     "Location",
     "Message",
     "Native",
+    "Notice",
     "Option",
     "Parent",
     "Part",

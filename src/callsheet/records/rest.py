@@ -1,4 +1,4 @@
-"""gap, unmapped, preview: what could not be read, what nothing maps, what never became a result."""
+"""gap, unmapped, notice, preview: what could not be read, what nothing maps, what only a person saw, what never settled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec import UNSET
 
-from callsheet.records._shapes import RawValue, Record
+from callsheet.records._shapes import Part, RawValue, Record
 
 
 class Gap(Record, tag="gap", kw_only=True):
@@ -25,6 +25,19 @@ class Unmapped(Record, tag="unmapped", kw_only=True):
     CAPTURE_KEYS: ClassVar[tuple[str, ...]] = ("value",)
 
     native_type: str | None = None
+    value: RawValue = UNSET
+
+
+class Notice(Record, tag="notice", kw_only=True):
+    """What the harness told the person, or noted, without the model seeing it: a blocked prompt, a limit reached.
+
+    Audit only: it is no part of the conversation.
+    """
+
+    CAPTURE_KEYS: ClassVar[tuple[str, ...]] = ("content", "value")
+
+    native_type: str | None = None
+    content: list[Part] | None = None
     value: RawValue = UNSET
 
 

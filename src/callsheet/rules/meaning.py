@@ -309,6 +309,11 @@ MEANING: dict[str, dict[str, str]] = {
         "bytes": "How many bytes.",
     },
     "Unmapped": {"nativeType": "The source's type of it.", "value": "The native line or row, whole."},
+    "Notice": {
+        "nativeType": "The source's type of it.",
+        "content": "Its words, as shown to the person.",
+        "value": "What the source noted, where it is no text.",
+    },
     "Preview": {
         "callId": "The call.",
         "output": "Its last live output.",

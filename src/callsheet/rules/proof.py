@@ -170,6 +170,7 @@ _SCREENS: dict[type[rec.Record], Screen] = {
     rec.Compaction: _compaction,
     rec.Gap: _gap,
     rec.Unmapped: _free,
+    rec.Notice: _free,
     rec.Preview: _free,
 }
 """Types with a screen; session, input_request, terminal and subagent are rare and go to the finding lane."""

@@ -334,3 +334,39 @@ def test_a_bad_file_costs_the_others_nothing(tmp_path: Path, made: Made) -> None
     told = list(import_sources([tmp_path / "in", tmp_path / "missing"], tmp_path / "out"))
     assert [Path(one.path).name for one in told if isinstance(one, Failure)] == ["empty.jsonl", "other.jsonl", "missing"]
     assert [one.calls for one in told if isinstance(one, Imported)] == [1]
+
+
+# -- nested almost too deeply, in every place ----------------------------------------------------------------------
+
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_a"}
+PLACES: dict[str, tuple[str, dict[str, Any]]] = {
+    "input": ("assistant", {"message": {"id": "m", "content": [{"type": "tool_use", "id": "t", "name": "AskUserQuestion", "input": "@"}]}}),
+    "block": ("assistant", {"message": {"id": "m", "content": ["@"]}}),
+    "usage": ("assistant", {"message": {"id": "m", "content": [], "usage": "@"}}),
+    "result": ("user", {"message": {"content": [{**RESULT, "content": "@"}]}}),
+    "report": ("user", {"message": {"content": [{**RESULT, "content": "x"}]}, "toolUseResult": "@"}),
+    "members": ("user", {"message": {"content": [{**RESULT, "content": "x"}]}, "toolUseResult": {"questions": "@", "task": "@", "newTodos": ["@"], "structuredPatch": "@", "filePath": "/a"}}),
+    "attachment": ("attachment", {"attachment": "@", "rendered": "@"}),
+    "boundary": ("system", {"subtype": "compact_boundary", "compactMetadata": "@", "durationMs": "@"}),
+    "message": ("user", {"message": "@"}),
+    "unknown": ("novelty", {"content": "@"}),
+    "request": ("api-request-blob", {"hash": "0" * 64, "message": {"role": "user", "content": ["@", {**RESULT, "content": "@"}]}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("leaf", ['"x"', '"\\ud83d"', "12345678901234567890", "1e400", '{"a":1,"a":2}'])
+@pytest.mark.parametrize("place", [*PLACES, "line"])
+def test_deep_values_in_every_place(made: Made, read: Read, place: str, leaf: str) -> None:
+    for depth in (1, 30, 450, 600, 900, 1200, 4000):
+        session = Made("2.1.332")
+        session.call("toolu_a")
+        kind, members = PLACES.get(place, ("", {}))
+        text = json.dumps(session.record(kind, **members)) if kind else '"@"'
+        session.raw(text.replace('"@"', "[" * depth + leaf + "]" * depth).encode())
+        session.said("Done.", message="msg_2")
+        sheet = read(session)
+        assert sheet.of("message")[-1]["content"][0]["text"] == "Done."
+        if depth < 30:
+            assert gaps(sheet) == []
+        if depth > 1100:
+            assert [gap[:2] for gap in gaps(sheet)] == [("too_deep", 2)]

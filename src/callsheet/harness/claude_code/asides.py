@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from callsheet.harness.claude_code.pen import Pen
+from callsheet.harness.claude_code.pen import Pen, raw_json
 from callsheet.harness.claude_code.reread import input_at
 from callsheet.harness.claude_code.shapes import NativeBlock, text, value_of
 from callsheet.harness.claude_code.survey import Survey
@@ -32,6 +32,7 @@ from callsheet.records import (
     Answer,
     FileChange,
     InputRequest,
+    Native,
     Plan,
     PlanEntry,
     Question,
@@ -205,7 +206,7 @@ class Asides:
                 or (text(seen.get("description")) if seen else None),
                 status=self._state("terminal", tool, status),
                 exit_code=exit_code(seen.get("exitCode") if seen else use.exitCode),
-                native=self._pen.native("result", self._block),
+                native=_with_word(self._pen.native("result", self._block), status),
             )
         )
 
@@ -217,13 +218,15 @@ class Asides:
         if use.task_type == "local_agent" or self._is_agent(terminal_id):
             self.agent_state(terminal_id, "cancelled")
         elif use.task_type in PROCESSES or terminal_id in self._terminals:
-            self._end(terminal_id, "stopped", text(use.command), None)
+            self._end(terminal_id, "stopped", None, text(use.command), None)
 
     def _terminal(self, record: Terminal) -> None:
         self._terminals[record.terminal_id] = record
         self._pen.revise(f"terminal {record.terminal_id}", record)
 
-    def _end(self, terminal_id: str, status: str, command: str | None, call_id: str | None) -> None:
+    def _end(
+        self, terminal_id: str, status: str, word: str | None, command: str | None, call_id: str | None
+    ) -> None:
         before = self._terminals.get(terminal_id)
         record = Terminal(
             terminal_id=terminal_id,
@@ -233,7 +236,7 @@ class Asides:
             description=before.description if before else None,
             exit_code=before.exit_code if before else None,
             status=status,
-            native=self._pen.native("end"),
+            native=_with_word(self._pen.native("end"), word),
         )
         self._pen.capture(
             record, "output", "unavailable", reason="its file lies outside the session's folder"
@@ -251,7 +254,7 @@ class Asides:
         if task in self._terminals or "output-file" in tags:
             call_id = tags.get("tool-use-id")
             known = call_id if call_id and self._survey.call(call_id) else None
-            self._end(task, self._state("terminal", "notification", status), None, known)
+            self._end(task, self._state("terminal", "notification", status), status, None, known)
 
     def _state(self, entity: str, source: str, value: Any) -> str:
         """The state that a native word stands for, by the registry."""
@@ -345,6 +348,13 @@ class Asides:
         if record.native is not None:
             record.native.refs.extend(refs)
         self._pen.revise(f"plan {plan_id}", record)
+
+
+def _with_word(native: Native, word: Any) -> Native:
+    """Keeps the source's own word for a state that the record has a coarser one for."""
+    if isinstance(word, str):
+        native.extra = raw_json({"status": word})
+    return native
 
 
 def _entries(items: list[Any], label: str) -> list[PlanEntry]:

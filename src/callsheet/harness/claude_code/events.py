@@ -18,7 +18,7 @@ from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.pen import Pen, number, raw_json
 from callsheet.harness.claude_code.shapes import NativeLine, NativeMessage, text, value_of
 from callsheet.harness.claude_code.tooluse import exit_code
-from callsheet.records import Compaction, Count, Hook, Message, Part, Turn, Unmapped, Usage
+from callsheet.records import Compaction, Count, Hook, Message, Notice, Part, Turn, Unmapped, Usage
 from callsheet.registry import LineRule, Registry
 from callsheet.registry.when import MISSING, follow, json_type, matches
 from callsheet.wire.lossless import MAX_SAFE, encode_clean
@@ -118,9 +118,12 @@ class Events:
                 self._hook(attached)
             elif rule.becomes == "message":
                 self._told(rule.author or "harness", attached, line.rendered)
+            elif rule.becomes == "notice":
+                words = next((attached[key] for key in ("message", "content") if key in attached), None)
+                self._notice(f"attachment/{kind}", words, raw_json(attached), "/attachment")
             elif rule.becomes == "terminal" and isinstance(attached.get("prompt"), str):
                 notices.append(attached["prompt"])
-        if not self._pen.written and line.rendered is not None and kind != "hook_stopped_continuation":
+        if not self._pen.written and line.rendered is not None:
             # A kind of attachment that no row knows: its rendered text is what the model was told all the same.
             self._told("hook" if str(kind).startswith("hook_") else "harness", attached, line.rendered)
         return notices
@@ -182,6 +185,10 @@ class Events:
                 self._stop_hooks()
             elif rule.becomes == "usage":
                 self._context_usage(line.contextUsage)
+            elif rule.becomes == "notice":
+                error = self._whole().get("error")
+                value = None if error is None else raw_json(error)
+                self._notice(f"system/{kind}", value_of(line.content), value, "/error")
             elif rule.becomes == "message":
                 content = blocks.parts(value_of(line.content), self._pen.desk)
                 if content:
@@ -189,6 +196,18 @@ class Events:
                     self._pen.write(
                         Message(author=author, content=content, native=self._pen.native("message"))
                     )
+
+    def _notice(self, native_type: str, words: Any, value: Raw | None, pointer: str) -> None:
+        """What the person was told, or the harness noted: its words, else its members."""
+        record = Notice(native_type=native_type, native=self._pen.native("notice"))
+        content = blocks.parts(words, self._pen.desk) if isinstance(words, str | list) else []
+        if content:
+            record.content = content
+        elif value is None:
+            return
+        elif self._pen.inline(record, "value", value, pointer):
+            record.value = value
+        self._pen.write(record)
 
     def _turn(self, line: NativeLine) -> None:
         if text(line.uuid):

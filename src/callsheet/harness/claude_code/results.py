@@ -101,6 +101,9 @@ class Results:
         assert record.native is not None
         if verdict.synthetic:
             record.native.synthetic = True
+        decided = line.permissionDecision
+        if mark(decided) == b"{" and len(decided) < INLINE_MOST and lossless.fits(decided):
+            record.meta = {"callsheet/decision": decided}
         if text(line.userFeedback):
             record.native.extra = Raw(msgspec.json.encode({"userFeedback": line.userFeedback}))
         for code, message in verdict.doubts:

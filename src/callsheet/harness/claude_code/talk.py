@@ -234,7 +234,7 @@ class Talk:
             native=self._pen.native("bang", "/message/content"),
         )
         self._pen.capture(
-            record, "content", "absent", reason="it reached the model as the person's words, not as a result"
+            record, "content", "absent", reason="it goes to the model as the person's words, not as a result"
         )
         self._pen.write(record)
 
