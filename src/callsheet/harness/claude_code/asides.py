@@ -196,6 +196,9 @@ class Asides:
             return
         tool = "TaskOutput" if seen else "BashOutput"
         before = self._terminals.get(terminal_id)
+        code = exit_code(seen.get("exitCode") if seen else use.exitCode)
+        if code is None and before is not None:
+            code = before.exit_code
         self._terminal(
             Terminal(
                 terminal_id=terminal_id,
@@ -205,7 +208,7 @@ class Asides:
                 description=(before.description if before else None)
                 or (text(seen.get("description")) if seen else None),
                 status=self._state("terminal", tool, status),
-                exit_code=exit_code(seen.get("exitCode") if seen else use.exitCode),
+                exit_code=code,
                 native=_with_word(self._pen.native("result", self._block), status),
             )
         )
