@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -38,6 +39,19 @@ def regular(path: Path) -> bool:
         return False
 
 
+_OWN_HEAD = re.compile(rb'"format"\s*:\s*"callsheet/')
+
+
+def is_stream(head: bytes) -> bool:
+    """Whether a file begins as a stream of callsheet's own."""
+    return _OWN_HEAD.search(head.split(b"\n", 1)[0]) is not None
+
+
+def is_own(folder: Path) -> bool:
+    """Whether a folder is a bundle: what it holds was imported already."""
+    return (folder / "manifest.json").is_file() and (folder / "streams").is_dir()
+
+
 class DiskFolder:
     """``harness._port.Folder`` over the file system."""
 
@@ -50,7 +64,7 @@ class DiskFolder:
         for folder, folders, files in os.walk(root):
             if not deep:
                 folders.clear()
-            folders.sort()
+            folders[:] = sorted(below for below in folders if not is_own(Path(folder, below)))
             for file in files:
                 at = Path(folder, file)
                 if at.match(name) and not at.is_symlink() and regular(at):

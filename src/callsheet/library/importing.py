@@ -21,7 +21,7 @@ import msgspec
 from callsheet.errors import SourceError, UsageError
 from callsheet.harness import HARNESSES
 from callsheet.harness._port import Session, Stored
-from callsheet.library.folders import DiskFolder, open_regular, regular
+from callsheet.library.folders import DiskFolder, is_own, is_stream, open_regular, regular
 from callsheet.library.sources import Source, copy_native, masked_places
 from callsheet.records import FORMAT, BlobRef, Gap, SourceEntry, ToolCall
 from callsheet.records.bundle import (
@@ -97,7 +97,7 @@ class Workbench:
         return self._register(path, kind, selections)
 
     def _register(self, path: str, kind: str, rows: list[Selection] | None) -> SourceEntry:
-        entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=path)
+        entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=printable(path))
         source = Source(Path(path), entry, self.folder, rows)
         if len(self.sources) >= OPEN_MOST:
             source.close()
@@ -210,6 +210,11 @@ class Workbench:
             source.release()
 
 
+def printable(path: str) -> str:
+    """A path as text that can be written: bytes that are no UTF-8 become U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def adapter_for(kind: str) -> Stored:
     """The adapter of a kind.
 
@@ -232,6 +237,8 @@ def find_sessions(path: Path, kind: str | None) -> list[tuple[Stored, Session]]:
     folder = DiskFolder()
     adapters = [adapter_for(kind)] if kind else list(HARNESSES)
     if path.is_dir():
+        if is_own(path):
+            raise SourceError("is a bundle of callsheet's own (see: callsheet show)", path=str(path))
         found: list[tuple[Stored, Session]] = []
         claimed: set[str] = set()
         for adapter in adapters:
@@ -247,6 +254,8 @@ def find_sessions(path: Path, kind: str | None) -> list[tuple[Stored, Session]]:
             head = file.read(CHUNK)
     except (OSError, ValueError) as error:
         raise SourceError(getattr(error, "strerror", None) or str(error), path=str(path)) from None
+    if is_stream(head):
+        raise SourceError("is a stream of callsheet's own (see: callsheet show)", path=str(path))
     if kind is None:
         adapters = [adapter for adapter in adapters if adapter.recognises(path.name, head)][:1]
     if not adapters:
@@ -287,10 +296,15 @@ def import_session(
         if not desk.streams:
             raise SourceError("holds no records", path=session.main)
         if place.name != name:
-            desk.diagnose("same_session", f"another file of this session is in {name}: {session.main}")
+            desk.diagnose(
+                "same_session", f"another file of this session is in {name}: {printable(session.main)}"
+            )
         main = name if any(entry.id == name for entry in desk.streams) else desk.streams[0].id
+        fuller = _fuller(place, desk)
+        if fuller is not None:
+            desk.diagnose("source_shrank", f"an earlier import had more of it, and is kept as {fuller.name}")
         desk.close(main, native)
-        final = _publish(part, place)
+        final = _publish(part, place, fuller)
     except OSError as error:
         raise SourceError(error.strerror or str(error), path=str(error.filename or session.main)) from None
     finally:
@@ -314,19 +328,42 @@ def _place(usual: Path, main: str) -> Path:
     A bundle is replaced by a later import of the file it was made from, or when that file is gone (it was
     moved). Two files that are both there, say a copy and its original, keep a bundle each.
     """
-    try:
-        manifest = msgspec.json.decode((usual / "manifest.json").read_bytes(), type=Manifest)
-    except (OSError, msgspec.DecodeError, RecursionError):
+    manifest = _manifest(usual)
+    if manifest is None:
         return usual
     sources = {os.path.realpath(source.path) for source in manifest.sources}
-    own = os.path.realpath(main)
+    own = os.path.realpath(printable(main))
     if own in sources or not any(regular(Path(source)) for source in sources):
         return usual
     return usual.with_name(f"{usual.name[:55]}-{digest(os.fsencode(own))[:8]}")
 
 
-def _publish(part: Path, final: Path) -> Path:
-    """Renames a finished bundle into place, in place of an earlier one of the same session."""
+def _fuller(place: Path, desk: Workbench) -> Path | None:
+    """Where to keep an earlier bundle that was made when the source was longer: it holds what is gone since."""
+    manifest = _manifest(place)
+    if manifest is None or not manifest.sources:
+        return None
+    sizes = {source.entry.path: source.size for source in desk.sources.values()}
+    shrunk = [one for one in manifest.sources if (one.size or 0) > sizes.get(one.path, one.size or 0)]
+    mark = next((one.sha256 for one in shrunk if one.sha256), None)
+    return place.with_name(f"{place.name[:55]}-{mark[:8]}") if mark else None
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    try:
+        return msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _publish(part: Path, final: Path, fuller: Path | None) -> Path:
+    """Renames a finished bundle into place, in place of an earlier one of the same session.
+
+    Args:
+        part: The finished bundle.
+        final: Its place.
+        fuller: Where the earlier one is to be kept; None when it may go.
+    """
     old: Path | None = None
     if final.exists() or final.is_symlink():
         if not (final / "manifest.json").is_file():
@@ -334,6 +371,8 @@ def _publish(part: Path, final: Path) -> Path:
         old = Path(tempfile.mkdtemp(prefix=f".{final.name[:40]}.", suffix=".old", dir=final.parent))
         final.rename(old / "bundle")
     part.rename(final)
+    if old is not None and fuller is not None and not fuller.exists():
+        (old / "bundle").rename(fuller)
     if old is not None:
         shutil.rmtree(old, ignore_errors=True)
     return final
@@ -354,7 +393,7 @@ def import_sources(
         try:
             found = find_sessions(path, kind)
         except SourceError as error:
-            yield Failure(path=error.path or str(path), message=error.message, line=error.line)
+            yield Failure(path=printable(error.path or str(path)), message=error.message, line=error.line)
             continue
         taken = {file for _, session in found for file in (session.main, *session.files)}
         for adapter, session in found:
@@ -367,11 +406,13 @@ def import_sources(
                     adapter, session, out, native=native, keep_reasoning=keep_reasoning, progress=progress
                 )
             except SourceError as error:
-                yield Failure(path=error.path or session.main, message=error.message, line=error.line)
+                yield Failure(
+                    path=printable(error.path or session.main), message=error.message, line=error.line
+                )
         if path.is_dir():
             for file in DiskFolder().files(str(path), "**/*.jsonl"):
                 if file not in taken:
-                    yield Failure(path=file, message=_unfit(DiskFolder().head(file, 1)))
+                    yield Failure(path=printable(file), message=_unfit(DiskFolder().head(file, 1)))
 
 
 def _unfit(head: bytes) -> str:
