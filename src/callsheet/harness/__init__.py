@@ -8,9 +8,10 @@ from __future__ import annotations
 from callsheet.harness._port import Stored
 from callsheet.harness.acp import ACP
 from callsheet.harness.claude_code import CLAUDE_CODE
+from callsheet.harness.codex import CODEX, CODEX_EXEC
 from callsheet.harness.gemini import GEMINI
 from callsheet.harness.openclaw import OPENCLAW
 from callsheet.harness.opencode import OPENCODE
 
-HARNESSES: tuple[Stored, ...] = (OPENCLAW, ACP, GEMINI, OPENCODE, CLAUDE_CODE)
+HARNESSES: tuple[Stored, ...] = (OPENCLAW, ACP, GEMINI, OPENCODE, CODEX, CODEX_EXEC, CLAUDE_CODE)
 """Every adapter of stored files, in the order in which a file is offered to them."""

@@ -32,7 +32,7 @@ from callsheet.rules import check_bundle
 from callsheet.testing.desk import Files, Reading, read_session
 from callsheet.wire.blobs import blob_path, digest
 from callsheet.wire.lines import split_lines
-from callsheet.wire.lossless import NotJson, decode
+from callsheet.wire.lossless import NotJson, decode, decode_values, lossless
 
 SMALL = 1 << 15
 """Bytes of a source up to which it is also read in chunks of a few bytes."""
@@ -188,9 +188,9 @@ class _Seen:
             return []
         key = (ref["source"], ref["offset"], ref.get("bytes", 0))
         if key not in self._texts:
-            data = self._data[key[0]][key[1] : key[1] + key[2]]
+            data = self._data[key[0]][key[1] : key[1] + key[2]].removeprefix(b"\xef\xbb\xbf")
             try:
-                self._texts[key] = _strings(decode(data.removeprefix(b"\xef\xbb\xbf")))
+                self._texts[key] = _strings(decode(data) if lossless(data) else decode_values(data))
             except NotJson:
                 self._texts[key] = [data.decode("utf-8", "replace")]
         return self._texts[key]

@@ -2,12 +2,14 @@
 
 ``layout`` says which files make a session, ``lineage`` and ``tape`` which of their lines make a thread's history,
 ``survey`` is the first pass over it, ``stored`` the second pass that writes records; ``calls``, ``results``,
-``executions``, ``talk`` and ``asides`` turn single lines into records, ``secrets`` finds what must not be kept.
+``executions``, ``changes``, ``agents``, ``talk`` and ``asides`` turn single lines into records, ``secrets`` finds what
+must not be kept. ``exec_log`` reads the logs of ``codex exec --json``.
 ``registry/codex.toml`` holds the tables.
 """
 
 from __future__ import annotations
 
+from callsheet.harness.codex.exec_log import CODEX_EXEC
 from callsheet.harness.codex.stored import CODEX
 
-__all__ = ["CODEX"]
+__all__ = ["CODEX", "CODEX_EXEC"]

@@ -106,7 +106,7 @@ class Execution(Struct, kw_only=True):
         words: What the line says of the outcome, for the status table.
         thread: The thread that the line names.
         fields: The members.
-        data: The line.
+        data: The line; in an exec log the item or message alone.
     """
 
     kind: str
@@ -122,11 +122,15 @@ class Execution(Struct, kw_only=True):
     @property
     def role(self) -> str:
         """The role of a ref to it."""
-        return "item" if self.pointer.endswith("/item") else "end"
+        if self.pointer.endswith("/item"):
+            return "item"
+        return "begin" if self.kind.endswith("_begin") else "end"
 
     @property
     def members(self) -> dict[str, Raw]:
         """All members of the item or event, each as its own text."""
+        if not self.pointer.startswith("/payload"):
+            return members_of(Raw(self.data))
         payload = payload_text(self.data)
         return members_of(members_of(payload)["item"] if self.role == "item" else payload)
 

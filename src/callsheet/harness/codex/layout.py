@@ -120,7 +120,21 @@ def _is_line(data: bytes) -> bool:
     if kind is None:
         bare = isinstance(value.get("id"), str) and "instructions" in value and "timestamp" in value
         return value.get("record_type") == "state" or bare
-    return kind in BARE and ("call_id" in value or "role" in value or "summary" in value)
+    member, form = _BARE_MARKS.get(kind if kind in BARE else "", ("", object))
+    return isinstance(value.get(member), form)
+
+
+_BARE_MARKS: dict[str, tuple[str, type]] = {
+    "message": ("content", list),
+    "reasoning": ("summary", list),
+    "function_call": ("call_id", str),
+    "function_call_output": ("call_id", str),
+    "custom_tool_call": ("call_id", str),
+    "custom_tool_call_output": ("call_id", str),
+    "local_shell_call": ("action", dict),
+    "web_search_call": ("action", dict),
+}
+"""A member that every bare line of a type has."""
 
 
 def _decoded(data: bytes) -> dict[str, Any] | None:

@@ -48,6 +48,8 @@ NESTED = "code that the model wrote made this call: what the model got of it is 
 NO_REPLY = "no later response of the model is recorded, so nothing shows that it was sent"
 NO_CAPTURE = "no capture shows what this version sent"
 SECRET = "it answers a secret question"
+STATUSES_MOST = 10_000
+"""Different words whose status is remembered."""
 HOSTED = "the model's provider ran this: what the model got of it is not recorded"
 
 
@@ -60,7 +62,7 @@ class Results:
         self._survey = survey
         self._registry = registry
         self._version = version
-        self._statuses: dict[bytes, str] = {}
+        self.statuses = Statuses(registry, version)
         self._proven: dict[bool, bool] = {}
         self._late: dict[str, tuple[str, int, int]] = {}
 
@@ -91,7 +93,7 @@ class Results:
                 self._late[call_id] = ("", position, boundary)
         if payload.type == "tool_search_output":
             words = {"type": payload.type, "status": payload.status}
-            record.status = self._status({"payload": words} if pointer == "/payload" else words)
+            record.status = self.statuses.of({"payload": words} if pointer == "/payload" else words)
         if execution is not None:
             self._put_execution(record, execution)
         self._put_content(record, payload, position, boundary, execution)
@@ -136,7 +138,7 @@ class Results:
         else:
             self._put_execution(record, execution)
             pen.capture(record, "content", "absent", reason=_why_absent(execution, nested))
-            self._put_raw(record, None, structured(execution))
+            put_raw(pen, record, None, structured(execution))
         pen.write(record)
         return record
 
@@ -147,7 +149,7 @@ class Results:
         if self._survey.calls.count(CALL, call_id) > 1:
             record.linkage, record.call_id, record.native_call_id = "ambiguous", None, call_id
         self._pen.capture(record, "content", "absent", reason=HOSTED)
-        self._put_raw(record, None, payload.result)
+        put_raw(self._pen, record, None, payload.result)
         self._pen.write(record)
         return record
 
@@ -206,7 +208,7 @@ class Results:
 
     def _put_execution(self, record: ToolResult, execution: Execution) -> None:
         fields = execution.fields
-        record.status = self._status(execution.words)
+        record.status = self.statuses.of(execution.words)
         put_exec(self._pen, record, fields)
         if not put_times(record, execution):
             self._pen.desk.diagnose(
@@ -217,20 +219,6 @@ class Results:
             )
         record.provider = provider_of(fields)
         put_error(record, fields)
-
-    def status_of(self, execution: Execution) -> str:
-        """The status that an execution's words stand for."""
-        return self._status(execution.words)
-
-    def _status(self, native: dict[str, Any]) -> str:
-        key = msgspec.json.encode(native)
-        found = self._statuses.get(key)
-        if found is None:
-            rule = first(self._registry.status, self._version, native)
-            found = (rule.then if rule else None) or "unknown"
-            if len(self._statuses) < 10_000:
-                self._statuses[key] = found
-        return found
 
     # -- what reached the model ---------------------------------------------------------------------------------
 
@@ -253,10 +241,10 @@ class Results:
                 member = "tools" if payload.type == "tool_search_output" else "output"
                 pen.readable(record, "content", f"{pointer}/{member}")
             if extra is not None:
-                self._put_raw(record, None, extra)
+                put_raw(pen, record, None, extra)
             return
         pen.capture(record, "content", "absent", reason=reason)
-        self._put_raw(record, raw, extra)
+        put_raw(pen, record, raw, extra)
 
     def _unshown(self, enveloped: bool, position: int, boundary: int) -> str | None:
         """Why an output item is no evidence of what was sent, or None where it is (decision 7c)."""
@@ -271,20 +259,41 @@ class Results:
             return NO_CAPTURE
         return None if self._survey.answered(position, boundary) else NO_REPLY
 
-    def _put_raw(self, record: ToolResult, output: Raw | None, result: Raw | None) -> None:
-        """``raw`` keeps the output that may not have been sent, and the tool's own structured result."""
-        members = []
-        if output is not None and output:
-            members.append(b'"output":' + bytes(output))
-        if result is not None and result:
-            members.append(b'"result":' + bytes(result))
-        if not members:
-            return
-        data = b"{" + b",".join(members) + b"}"
-        if len(data) <= INLINE_MOST and lossless.lossless(data):
-            record.raw = Raw(data)
-            return
-        self._pen.capture(record, "raw", "external", blob=self._pen.desk.blob(data, "application/json"))
+
+def put_raw(pen: Pen, record: ToolResult, output: Raw | None, result: Raw | None) -> None:
+    """``raw`` keeps the output that may not have been sent, and the tool's own structured result."""
+    members = []
+    if output is not None and output:
+        members.append(b'"output":' + bytes(output))
+    if result is not None and result:
+        members.append(b'"result":' + bytes(result))
+    if not members:
+        return
+    data = b"{" + b",".join(members) + b"}"
+    if len(data) <= INLINE_MOST and lossless.lossless(data):
+        record.raw = Raw(data)
+        return
+    pen.capture(record, "raw", "external", blob=pen.desk.blob(data, "application/json"))
+
+
+class Statuses:
+    """The status that an execution's words stand for, by the registry's table."""
+
+    def __init__(self, registry: Registry, version: str | None) -> None:
+        self._registry = registry
+        self._version = version
+        self._known: dict[bytes, str] = {}
+
+    def of(self, words: dict[str, Any]) -> str:
+        """The status; unknown where no row fits."""
+        key = msgspec.json.encode(words)
+        found = self._known.get(key)
+        if found is None:
+            rule = first(self._registry.status, self._version, words)
+            found = (rule.then if rule else None) or "unknown"
+            if len(self._known) < STATUSES_MOST:
+                self._known[key] = found
+        return found
 
 
 def _why_absent(execution: Execution, nested: bool) -> str:

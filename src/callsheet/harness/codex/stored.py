@@ -279,7 +279,7 @@ class Reader:
         if execution.call_id is None or not self._asked_for(execution):
             nested = self.calls.of_execution(execution)
         result = self.results.execution(execution, nested)
-        status = result.status if result is not None else self.results.status_of(execution)
+        status = result.status if result is not None else self.results.statuses.of(execution.words)
         self.asides.after_execution(execution, status)
 
     def _asked_for(self, execution: Execution) -> bool:
