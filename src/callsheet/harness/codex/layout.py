@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from callsheet.harness._port import Folder, Session
-from callsheet.harness.codex.shapes import BARE, text
+from callsheet.harness.codex.shapes import text
 from callsheet.harness.codex.trace import traces_near
 from callsheet.wire.inflate import head_of, is_compressed
 
@@ -120,8 +120,8 @@ def _is_line(data: bytes) -> bool:
     if kind is None:
         bare = isinstance(value.get("id"), str) and "instructions" in value and "timestamp" in value
         return value.get("record_type") == "state" or bare
-    member, form = _BARE_MARKS.get(kind if kind in BARE else "", ("", object))
-    return isinstance(value.get(member), form)
+    marks = _BARE_MARKS.get(kind) if isinstance(kind, str) else None
+    return marks is not None and isinstance(value.get(marks[0]), marks[1])
 
 
 _BARE_MARKS: dict[str, tuple[str, type]] = {
