@@ -53,7 +53,7 @@ class Log:
     def client(self, **members: Any) -> None:
         self.frame("client_to_agent", {"jsonrpc": "2.0", **members})
 
-    def update(self, name: str, /, in_session: str = SESSION, **members: Any) -> None:
+    def update(self, name: str, /, in_session: Any = SESSION, **members: Any) -> None:
         params = {"sessionId": in_session, "update": {"sessionUpdate": name, **members}}
         self.agent(method="session/update", params=params)
 
@@ -97,14 +97,14 @@ class Sheet:
 
     def texts(self, author: str) -> list[str]:
         return [
-            "".join(part.get("text", "") for part in one["content"])
+            "".join(str(part.get("text", "")) for part in one["content"])
             for one in self.last("message")
             if one["author"] == author
         ]
 
     @property
     def unmapped(self) -> Counter[str]:
-        return Counter(one.get("nativeType") for one in self.of("unmapped"))
+        return Counter(str(one.get("nativeType")) for one in self.of("unmapped"))
 
     def tally(self) -> Tally:
         pairing = Pairing()

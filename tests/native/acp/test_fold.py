@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from callsheet.harness.acp import ACP
 from callsheet.harness.acp.shapes import FROM_AGENT
 from callsheet.testing.check_harness import check_harness
 from tests.native.acp.conftest import OPTIONS, PATH, SESSION, Log, Read, sheet_of
 
 
-def call(log: Log, id: str = "c1", **members: object) -> None:
+def call(log: Log, id: str = "c1", **members: Any) -> None:
     log.update("tool_call", toolCallId=id, **members)
 
 
@@ -177,7 +180,7 @@ def test_a_requests_wording_of_a_call_is_not_merged_into_it(read: Read) -> None:
         ({"outcome": "_acme_later"}, None, None),
     ],
 )
-def test_only_a_known_answer_decides(read: Read, outcome: dict, decision: str | None, status: str | None) -> None:
+def test_only_a_known_answer_decides(read: Read, outcome: dict[str, Any], decision: str | None, status: str | None) -> None:
     log = Log(2)
     log.ask(0, title="Go on?", options=OPTIONS)
     log.answer(0, **outcome)
@@ -236,7 +239,7 @@ def test_a_url_is_kept_and_agreement_is_no_more_than_that(read: Read) -> None:
     "marked",
     [{"format": "password"}, {"_meta": {"codex": {"isSecret": True}}}, {"writeOnly": True}],
 )
-def test_a_secret_is_nowhere(marked: dict) -> None:
+def test_a_secret_is_nowhere(marked: dict[str, Any]) -> None:
     log = Log(2)
     secret = 'tok"en-7f3a/91'
     log.update("agent_message_chunk", content={"type": "text", "text": f"before {secret}"})
@@ -487,7 +490,7 @@ def test_every_spelling_of_a_direction(way: str) -> None:
         ({}, None),
     ],
 )
-def test_every_spelling_of_a_time(time: dict, ts: str | None) -> None:
+def test_every_spelling_of_a_time(time: dict[str, Any], ts: str | None) -> None:
     frame = {"jsonrpc": "2.0", "method": "session/prompt", "id": 1, "params": {"sessionId": "s", "prompt": []}}
     sheet = sheet_of(json.dumps({"dir": "client", "frame": frame, **time}).encode() + b"\n")
     assert sheet.one("turn").get("ts") == ts
@@ -559,11 +562,11 @@ def test_damage_costs_only_itself(read: Read) -> None:
     assert {"bad_json", "nul", "bad_utf8", "torn_tail"} <= reasons
 
 
-ODD = [None, True, 0, -1.5, "x", [], {}, [None], {"a": {"b": []}}, "\ud800", 10**40, [[[]]]]
+ODD: list[Any] = [None, True, 0, -1.5, "x", [], {}, [None], {"a": {"b": []}}, "\ud800", 10**40, [[[]]]]
 
 
 @pytest.mark.parametrize("value", ODD, ids=str)
-def test_members_of_any_type_are_survived(value: object) -> None:
+def test_members_of_any_type_are_survived(value: Any) -> None:
     for version in (1, 2):
         log = Log(version)
         names = ["toolCallId", "title", "name", "kind", "status", "content", "locations", "rawInput", "rawOutput", "_meta"]
@@ -583,9 +586,7 @@ def test_members_of_any_type_are_survived(value: object) -> None:
         sheet_of(log.data)
 
 
-def test_any_chunking_gives_the_same_records_and_the_kit_has_no_complaint(tmp_path) -> None:
-    from callsheet.harness.acp import ACP
-
+def test_any_chunking_gives_the_same_records_and_the_kit_has_no_complaint(tmp_path: Path) -> None:
     log = Log(2)
     log.prompt()
     chunk(log, b"caf\xc3")

@@ -44,7 +44,7 @@ from callsheet.records import (
     text_part,
 )
 from callsheet.registry import Registry, first
-from callsheet.registry.via import base64, numbers, wrapped_in
+from callsheet.registry.via import base64, numbers
 from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
@@ -139,7 +139,7 @@ class Chat:
             return
         if self._is_new(f"message {key}", bytes(content), "message", entry.pointer) is None:
             return
-        if author == "user" and len(parts) == 1 and wrapped_in(parts[0].text) in CONTEXT_TAGS:
+        if author == "user" and len(parts) == 1 and is_wrapped(parts[0].text or ""):
             author = "harness"
         record = Message(
             author=author, content=parts, message_id=name, native=pen.native("message", entry.pointer)
@@ -352,6 +352,12 @@ class Chat:
         here = self._pen.unit.line.offset + self._pen.unit.start
         if sent is None or (sent.place.offset, sent.pointer) != (here, pointer):
             self._pen.written -= 1
+
+
+def is_wrapped(text: str) -> bool:
+    """Whether a whole text stands in one of the harness's own tags (decision 8)."""
+    clean = text.strip()
+    return any(clean.startswith(f"<{tag}>") and clean.endswith(f"</{tag}>") for tag in CONTEXT_TAGS)
 
 
 def _json_part(raw: Raw) -> Part:
