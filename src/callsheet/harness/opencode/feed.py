@@ -9,7 +9,7 @@ Must never know: what a part means.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -52,20 +52,23 @@ class Files(NamedTuple):
 class Feed:
     """The pieces of one session."""
 
-    def __init__(self, desk: Desk, veil: Veil, session: str, place: str | Files, database: bool) -> None:
+    def __init__(
+        self, desk: Desk, veil: Veil, session: str, place: str | Files, rows: SourceEntry | None
+    ) -> None:
         self._veil = veil
+        self._session = session
+        self._rows = rows
         self.sources: list[SourceEntry] = []
         self._files: Files | None = None
         self._by_path: dict[str, SourceEntry] = {}
-        self._database = database
         if isinstance(place, Files):
             self._files = place
             for path in _paths(place):
                 self._by_path[path] = desk.source(path, KIND)
                 desk.whole(self._by_path[path])
             self.sources = list(self._by_path.values())
-        elif database:
-            self.sources = [desk.database(place, KIND, selections(session))]
+        elif rows is not None:
+            self.sources = [rows]
         else:
             self.sources = [desk.source(place, KIND)]
             desk.whole(self.sources[0])
@@ -74,8 +77,8 @@ class Feed:
         """Every piece in order."""
         if self._files is not None:
             yield from self._of_files(self._files)
-        elif self._database:
-            yield from self._of_rows(self.sources[0])
+        elif self._rows is not None:
+            yield from self._of_rows(self._rows)
         else:
             yield from self._of_export(self.sources[0])
 
@@ -159,15 +162,16 @@ class Feed:
             if isinstance(cell, Damage):
                 yield Trouble(source, cell)
                 continue
-            yield self._cell(source, cell, table)
+            key = msgspec.json.decode(cell.key)
+            if key.get(OWNER[table]) == self._session:
+                yield self._cell(source, cell, table, key)
 
-    def _cell(self, source: SourceEntry, cell: Cell, table: str) -> Piece | Trouble:
+    def _cell(self, source: SourceEntry, cell: Cell, table: str, key: dict[str, Any]) -> Piece | Trouble:
         found: list[Unit[Native] | Hole] = list(native_units([cell], reading))
         unit = found[0] if len(found) == 1 else None
         if not isinstance(unit, Unit) or len(unit.data) != len(cell.data):
             return Trouble(source, Hole(cell, 0, len(cell.data), "bad_json"))
         raw = Raw(unit.data if unit.exact is None else lossless.encode_clean(unit.exact))
-        key = msgspec.json.decode(cell.key)
         name, message = key.get("id"), key.get("message_id")
         what = table if table in ("session", "message", "part", "event") else "other"
         return Piece(
@@ -184,19 +188,35 @@ def _paths(files: Files) -> Iterator[str]:
     yield from files.others
 
 
-def selections(session: str) -> list[Selection]:
-    """The rows of one session."""
-    of = {"session_id": [session]}
+OWNER = {
+    "session": "id",
+    "message": "session_id",
+    "part": "session_id",
+    "event": "aggregate_id",
+    "todo": "session_id",
+}
+"""Which member of a row's key names its session."""
+
+
+def selections(sessions: list[str]) -> list[Selection]:
+    """The rows of a session and its agents."""
+    of = {"session_id": sessions}
     return [
-        Selection("session", key=("id",), where={"id": [session]}),
-        Selection("message", key=("id",), value=("data",), where=of, order=("id",)),
-        Selection("part", key=("id", "message_id"), value=("data",), where=of, order=("message_id", "id")),
+        Selection("session", key=("id",), where={"id": sessions}, order=("id",)),
+        Selection("message", key=("id", "session_id"), value=("data",), where=of, order=("id",)),
+        Selection(
+            "part",
+            key=("id", "message_id", "session_id"),
+            value=("data",),
+            where=of,
+            order=("message_id", "id"),
+        ),
         Selection(
             "event",
-            key=("id",),
+            key=("id", "aggregate_id"),
             value=("data",),
-            where={"aggregate_id": [session], "type": [PART_EVENT]},
-            order=("seq",),
+            where={"aggregate_id": sessions, "type": [PART_EVENT]},
+            order=("aggregate_id", "seq"),
         ),
         Selection("todo", key=("session_id", "position"), where=of, order=("position",)),
     ]

@@ -21,10 +21,10 @@ from callsheet.harness._port.cells import RowPen
 from callsheet.harness._port.parts import text_of
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.opencode.chat import Chat
-from callsheet.harness.opencode.feed import Feed, Files
+from callsheet.harness.opencode.feed import Feed, Files, selections
 from callsheet.harness.opencode.shapes import KIND, is_export, is_session_file, is_store, recognises
 from callsheet.harness.opencode.survey import Survey
-from callsheet.records import FORMAT, Agent, Native, Parent
+from callsheet.records import FORMAT, Agent, Native, Parent, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import load
 from callsheet.wire.database import Selection
@@ -73,8 +73,12 @@ class OpenCode:
         """Imports a session and its agents'."""
         members: list[Member] = session.parts
         streams = {member.name for member in members}
+        first = members[0]
+        rows = None
+        if first.database and isinstance(first.place, str):
+            rows = desk.database(first.place, KIND, selections([member.name for member in members]))
         for member in members:
-            _read(member, member.parent if member is not members[0] else None, streams, desk)
+            _read(member, member.parent if member is not first else None, streams, rows, desk)
 
 
 def _members(path: str, folder: Folder) -> Iterator[Member]:
@@ -178,9 +182,11 @@ def _files_of(member: Member) -> Iterator[str]:
         yield from member.place.others
 
 
-def _read(member: Member, parent: str | None, streams: set[str], desk: Desk) -> None:
+def _read(
+    member: Member, parent: str | None, streams: set[str], rows: SourceEntry | None, desk: Desk
+) -> None:
     veil = Veil(desk)
-    feed = Feed(desk, veil, member.name, member.place, member.database)
+    feed = Feed(desk, veil, member.name, member.place, rows)
     with desk.stream(member.name, parent) as stream:
         survey = Survey(feed, RowPen(desk, veil, stream, {}))
         if not survey.pieces:
