@@ -63,6 +63,7 @@ class NativeLine(Struct, gc=False):
     isApiErrorMessage: Any = None
     entrypoint: Any = None
     promptSource: Any = None
+    permissionMode: Any = None
     origin: Any = None
     rowSource: Any = None
     sourceToolAssistantUUID: Any = None

@@ -186,6 +186,8 @@ class Talk:
                     native=self._pen.native("message", pointer),
                 )
                 self._exact(record, pointer)
+                if text(line.permissionMode):
+                    record.meta = {"callsheet/permissionMode": line.permissionMode}
                 self._pen.write(record)
             elif rule.becomes == "terminal" and isinstance(content, str):
                 self.notice(content)
