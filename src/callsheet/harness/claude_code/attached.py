@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Raw
 
 from callsheet.harness._port import Desk
-from callsheet.harness.claude_code.pen import number
+from callsheet.harness.claude_code.pen import amount
 from callsheet.harness.claude_code.shapes import text
 from callsheet.harness.claude_code.tooluse import tool_use
 from callsheet.records import BlobRef, Capture, Native, Ref, SourceEntry, Unmapped
@@ -68,7 +68,7 @@ class Attached:
         path = text(use.persistedOutputPath)
         if path is None:
             return None
-        told = number(use.persistedOutputSize)
+        told = amount(use.persistedOutputSize)
         size = told if isinstance(told, int) else None
         kept = self._outputs.get(PureWindowsPath(path).name)
         if kept is None:

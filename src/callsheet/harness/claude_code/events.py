@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Raw
 
 from callsheet.harness.claude_code import blocks
-from callsheet.harness.claude_code.pen import Pen, number, raw_json
+from callsheet.harness.claude_code.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code.shapes import NativeLine, NativeMessage, text, value_of
 from callsheet.harness.claude_code.tooluse import exit_code
 from callsheet.records import Compaction, Count, Hook, Message, Notice, Part, Turn, Unmapped, Usage
@@ -161,7 +161,7 @@ class Events:
             stdout=attached["stdout"] if isinstance(attached.get("stdout"), str) else None,
             stderr=attached["stderr"] if isinstance(attached.get("stderr"), str) else None,
             output=blocks.parts(said, self._pen.desk) or None,
-            duration_ms=number(attached.get("durationMs")),
+            duration_ms=amount(attached.get("durationMs")),
             native=self._pen.native("hook"),
         )
         if tool_use_id:
@@ -214,7 +214,7 @@ class Events:
             record = Turn(
                 turn_id=line.uuid, id_source="derived", status="unknown", native=self._pen.native("turn")
             )
-            record.duration_ms = number(line.durationMs)
+            record.duration_ms = amount(line.durationMs)
             self._pen.write(record)
 
     def _whole(self) -> dict[str, Any]:
@@ -265,7 +265,7 @@ class Events:
             record = Hook(
                 event="stop",
                 command=command,
-                duration_ms=number(info.get("durationMs")),
+                duration_ms=amount(info.get("durationMs")),
                 native=self._pen.native("summary", f"/hookInfos/{index}"),
             )
             self._pen.write(record)

@@ -55,6 +55,12 @@ def number(value: Any) -> int | float | None:
     return value if value == value and abs(value) != float("inf") else None
 
 
+def amount(value: Any) -> int | float | None:
+    """The value if it is a number that survives and can be an amount of anything; none is negative."""
+    found = number(value)
+    return found if found is not None and found >= 0 else None
+
+
 class Pen:
     """Writes the records of one source file into one stream.
 

@@ -15,7 +15,7 @@ from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.asides import Asides
 from callsheet.harness.claude_code.calls import tool_call
 from callsheet.harness.claude_code.events import Events, Lines, tags, wrapped_in
-from callsheet.harness.claude_code.pen import Pen, number, raw_json
+from callsheet.harness.claude_code.pen import Pen, amount, raw_json
 from callsheet.harness.claude_code.results import Results
 from callsheet.harness.claude_code.shapes import (
     NativeBlock,
@@ -109,7 +109,7 @@ class Talk:
     def _reasoning(self, line: NativeLine, block: NativeBlock, pointer: str, inference: str | None) -> None:
         record = Reasoning(
             inference_id=inference,
-            duration_ms=number(line.thinkingDurationMs),
+            duration_ms=amount(line.thinkingDurationMs),
             native=self._pen.native("message", pointer),
         )
         if block.type == "redacted_thinking":

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from callsheet.harness.claude_code.pen import Pen, number, raw_json
+from callsheet.harness.claude_code.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code.shapes import ABSENT, FAILS, is_string, mark, text, verbatim
 from callsheet.records import Change, Exec, Patch
 
@@ -118,11 +118,11 @@ def exit_code(value: Any) -> int | None:
 def duration_ms(use: ToolUse) -> int | float | None:
     """The duration that the tool itself reported, in milliseconds (ASR-261)."""
     for value in (use.durationMs, use.totalDurationMs):
-        if value is not None and number(value) is not None:
-            return number(value)
+        if value is not None and amount(value) is not None:
+            return amount(value)
     if use.durationSeconds is None:
         return None
-    seconds = number(use.durationSeconds)
+    seconds = amount(use.durationSeconds)
     return None if seconds is None else number(round(seconds * 1000, 3))
 
 
