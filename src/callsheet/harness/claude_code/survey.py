@@ -447,7 +447,8 @@ class Survey:
         while first in self.repeats:
             first = self.repeats[first]
         self.repeats[place] = first
-        self.copies.setdefault(first, []).append(copy)
+        # What repeats this one repeats the first as well.
+        self.copies.setdefault(first, []).extend([copy, *self.copies.pop(place, [])])
 
     # -- forks --------------------------------------------------------------------------------------------------
 
