@@ -140,6 +140,16 @@ def test_history_logged_again_is_one(made: Made, read: Read) -> None:
     assert sheet.codes["repeated_line"] == 3
 
 
+def test_a_record_logged_again_and_that_one_written_twice(made: Made, read: Read) -> None:
+    made.call("toolu_a", input=said("a"), message="msg_a")
+    logged = again(made.lines[0])
+    made.lines += [logged, logged, made.lines[0]]
+    sheet = read(made)
+    (call,) = sheet.of("tool_call")
+    assert sorted(ref["line"] for ref in call["native"]["refs"]) == [1, 2, 3, 4]
+    assert sheet.codes["repeated_line"] == 3
+
+
 def test_a_call_with_another_time_is_another_call(made: Made, read: Read) -> None:
     made.call("toolu_a", input=said("a"), message="msg_a")
     made.lines.append(again(made.lines[0], timestamp="2026-11-30T11:11:11.111Z"))
