@@ -12,6 +12,7 @@ from callsheet.harness.codex import CODEX, CODEX_EXEC
 from callsheet.harness.gemini import GEMINI
 from callsheet.harness.openclaw import OPENCLAW
 from callsheet.harness.opencode import OPENCODE
+from callsheet.harness.t3code import T3CODE
 
-HARNESSES: tuple[Stored, ...] = (OPENCLAW, ACP, GEMINI, OPENCODE, CODEX, CODEX_EXEC, CLAUDE_CODE)
+HARNESSES: tuple[Stored, ...] = (OPENCLAW, T3CODE, ACP, GEMINI, OPENCODE, CODEX, CODEX_EXEC, CLAUDE_CODE)
 """Every adapter of stored files, in the order in which a file is offered to them."""

@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -343,8 +344,14 @@ def _fuller(place: Path, desk: Workbench) -> Path | None:
     manifest = _manifest(place)
     if manifest is None or not manifest.sources:
         return None
-    sizes = {source.entry.path: source.size for source in desk.sources.values()}
-    shrunk = [one for one in manifest.sources if (one.size or 0) > sizes.get(one.path, one.size or 0)]
+    # Several sources may be parts of one file: sessions of one database.
+    now: Counter[str] = Counter()
+    before: Counter[str] = Counter()
+    for source in desk.sources.values():
+        now[source.entry.path] += source.size
+    for one in manifest.sources:
+        before[one.path] += one.size or 0
+    shrunk = [one for one in manifest.sources if one.path in now and before[one.path] > now[one.path]]
     mark = next((one.sha256 for one in shrunk if one.sha256), None)
     return place.with_name(f"{place.name[:55]}-{mark[:8]}") if mark else None
 

@@ -19,7 +19,7 @@ from callsheet.registry.facts import Fact, Marks, Unit
 from callsheet.registry.versions import Versions, in_ranges
 from callsheet.registry.when import Conditions, matches
 
-HARNESSES: tuple[str, ...] = ("claude-code", "codex", "acp", "openclaw", "gemini", "opencode")
+HARNESSES: tuple[str, ...] = ("claude-code", "codex", "acp", "openclaw", "gemini", "opencode", "t3code")
 """Registry files that ship with the package."""
 
 
@@ -193,12 +193,21 @@ class Silence(Struct, kw_only=True, forbid_unknown_fields=True):
     note: str
 
 
-class Caution(Struct, kw_only=True):
-    """A remark shown beside a value that the source is known to mean loosely."""
+class Caution(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A remark shown beside a value that the source is known to mean loosely.
+
+    Attributes:
+        record: Record type.
+        member: Dotted wire name of the member that it is about.
+        value: Only for this value of the member.
+        only: Only where these members of the record have these values.
+        note: The remark; the member's name is said before it.
+    """
 
     record: str
     member: str
     value: Any = None
+    only: dict[str, Any] = {}
     note: str
 
 

@@ -20,6 +20,7 @@ from callsheet.harness.openclaw.shapes import text
 from callsheet.harness.openclaw.shelf import Around, StateRow
 from callsheet.harness.openclaw.survey import Survey
 from callsheet.records import Gap, Native, Parent, Ref, SourceEntry
+from callsheet.records.bundle import stream_id
 from callsheet.registry import load
 
 
@@ -49,7 +50,7 @@ class Family:
     def read(self) -> None:
         """Writes the streams."""
         streams: dict[str, str] = {
-            member.key: member.session_id for member in self.parts.members if member.key and member.current
+            member.key: stream_id(member.session_id) for member in self.parts.members if member.key and member.current
         }
         for index, member in enumerate(self.parts.members):
             self._member(index, member, streams)

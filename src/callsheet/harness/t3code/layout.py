@@ -1,0 +1,248 @@
+"""Which rows of T3 Code's state database make a session: one thread, with the threads that it started.
+
+Owns: recognising ``state.sqlite`` of both generations by its content, the list of its threads, what is read of which
+table for one thread. V1 keeps projections of messages and activities, V2 (``orchestration_v2_*``) turn items, runs and
+runtime requests; a database of V2 has the older tables beside them.
+
+Must never know: what a row says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+import msgspec
+
+from callsheet.errors import SourceError
+from callsheet.harness._port import Folder, Session
+from callsheet.wire.database import Selection, is_database
+
+KIND = "t3code"
+DATABASES = ("**/*.sqlite", "**/*.sqlite3", "**/*.db")
+
+V2 = "orchestration_v2_projection_"
+THREADS, RUNS, ITEMS = f"{V2}threads", f"{V2}runs", f"{V2}turn_items"
+REQUESTS, SUBAGENTS, PROVIDERS = f"{V2}runtime_requests", f"{V2}subagents", f"{V2}provider_threads"
+OUTBOX = "orchestration_v2_effect_outbox"
+LAUNCHES = "orchestration_v2_thread_launch_workflows"
+OLD_THREADS, OLD_MESSAGES = "projection_threads", "projection_thread_messages"
+ACTIVITIES, OLD_TURNS = "projection_thread_activities", "projection_turns"
+PENDING, OLD_SESSIONS, PROJECTS = (
+    "projection_pending_approvals",
+    "projection_thread_sessions",
+    "projection_projects",
+)
+EVENTS = "orchestration_events"
+ANSWERS = ("thread.approval-response-requested", "thread.user-input-response-requested")
+"""V1 events that hold what nothing else keeps: the answer to a request, as a client sent it."""
+RESPONSE = "runtime-request.respond"
+
+
+_MARKS = (b"projection_thread_activities", b"orchestration_v2_projection", b"orchestration_events")
+
+
+class Thread(NamedTuple):
+    """One thread.
+
+    Attributes:
+        thread_id: Its id.
+        project_id: Its project.
+        parent: The thread that started it.
+        new: Whether it is a thread of V2.
+    """
+
+    thread_id: str
+    project_id: str | None
+    parent: str | None
+    new: bool
+
+
+class Parts(NamedTuple):
+    """What a session is read from: the database, the thread and those that it started."""
+
+    database: str
+    threads: tuple[Thread, ...] = ()
+    wrong: str | None = None
+
+
+def recognises(name: str, head: bytes) -> bool:  # noqa: ARG001 (the content decides)
+    """Whether a file is a state database of T3 Code."""
+    return is_database(head) and any(
+        mark in head
+        for mark in (b"projection_thread_activities", b"orchestration_v2_projection", b"orchestration_events")
+    )
+
+
+def sessions(path: str, folder: Folder) -> list[Session]:
+    """The sessions of one database, or of all below a folder."""
+    if folder.is_file(path):
+        return list(_of_database(path, folder))
+    found: list[Session] = []
+    for database in sorted({file for pattern in DATABASES for file in folder.files(path, pattern)}):
+        if recognises(database, folder.head(database, 1 << 18)):
+            found += _of_database(database, folder)
+    return found
+
+
+def _of_database(path: str, folder: Folder) -> Iterator[Session]:
+    try:
+        threads = _threads(path, folder)
+    except SourceError as error:
+        yield Session(KIND, PurePath(path).name, path, Parts(path, (), error.message), (path,))
+        return
+    if not threads:
+        parts = Parts(path, (), "the database holds no threads")
+        yield Session(KIND, PurePath(path).name, path, parts, (path,))
+    children: dict[str, list[Thread]] = {}
+    for thread in threads:
+        if thread.parent is not None:
+            children.setdefault(thread.parent, []).append(thread)
+    known = {thread.thread_id for thread in threads}
+    told: set[str] = set()
+    # Threads of a ring of parents belong to none of them: each that is left begins a session.
+    for thread in sorted(threads, key=lambda one: one.parent in known):
+        if thread.thread_id not in told and thread.parent not in told:
+            family = tuple(_family(thread, children))
+            told.update(one.thread_id for one in family)
+            yield Session(KIND, thread.thread_id, path, Parts(path, family), (path,))
+
+
+def _family(thread: Thread, children: dict[str, list[Thread]]) -> Iterator[Thread]:
+    seen = set()
+    waiting = [thread]
+    while waiting:
+        one = waiting.pop(0)
+        if one.thread_id not in seen:
+            seen.add(one.thread_id)
+            yield one
+            waiting += children.get(one.thread_id, [])
+
+
+def _threads(path: str, folder: Folder) -> list[Thread]:
+    ids = [
+        Selection(table, columns=("thread_id",), distinct=True)
+        for table in (ITEMS, RUNS, ACTIVITIES, OLD_MESSAGES)
+    ]
+    new, old, *rows = folder.rows(
+        path,
+        [
+            Selection(THREADS, columns=("thread_id", "project_id", "payload_json")),
+            Selection(OLD_THREADS, columns=("thread_id", "project_id")),
+            *ids,
+        ],
+    )
+    filled = {row["thread_id"] for listed in rows for row in listed if isinstance(row["thread_id"], str)}
+    items = {row["thread_id"] for row in (*rows[0], *rows[1])}
+    found: dict[str, Thread] = {}
+    for row in new:
+        if isinstance(row.get("thread_id"), str):
+            parent = _parent(row.get("payload_json"))
+            found[row["thread_id"]] = Thread(row["thread_id"], _text(row.get("project_id")), parent, True)
+    for row in old:
+        name = row.get("thread_id")
+        if isinstance(name, str) and name not in found and name in filled:
+            found[name] = Thread(name, _text(row.get("project_id")), None, name in items)
+    for name in sorted(filled - set(found)):
+        found[name] = Thread(name, None, None, name in items)
+    return list(found.values())
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _parent(payload: Any) -> str | None:
+    try:
+        value = msgspec.json.decode(payload) if isinstance(payload, str) else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    lineage = value.get("lineage") if isinstance(value, dict) else None
+    return _text(lineage.get("parentThreadId")) if isinstance(lineage, dict) else None
+
+
+def selections(thread: Thread) -> list[Selection]:
+    """What is read for one thread."""
+    own: dict[str, list[Any]] = {"thread_id": [thread.thread_id]}
+    project = (
+        [
+            Selection(
+                PROJECTS, ("project_id",), where={"project_id": [thread.project_id]}, columns=PROJECT_COLUMNS
+            )
+        ]
+        if thread.project_id
+        else []
+    )
+    return [*project, *(_new(own) if thread.new else _old(own, thread.thread_id))]
+
+
+PROJECT_COLUMNS = ("project_id", "title", "workspace_root")
+LAUNCH_COLUMNS = (
+    "command_id",
+    "thread_id",
+    "status",
+    "worktree_path",
+    "branch",
+    "setup_committed",
+    "last_error",
+    "created_at",
+    "updated_at",
+)
+OLD_THREAD_COLUMNS = (
+    "thread_id",
+    "project_id",
+    "title",
+    "branch",
+    "worktree_path",
+    "model_selection_json",
+    "runtime_mode",
+)
+OLD_SESSION_COLUMNS = (
+    "thread_id",
+    "status",
+    "provider_name",
+    "provider_session_id",
+    "provider_thread_id",
+    "provider_instance_id",
+    "last_error",
+)
+_PAYLOAD = ("payload_json",)
+
+
+def _new(own: dict[str, list[Any]]) -> list[Selection]:
+    responses = {**own, "effect_type": [RESPONSE]}
+    return [
+        Selection(THREADS, ("thread_id",), _PAYLOAD, own),
+        Selection(PROVIDERS, ("provider_thread_id",), _PAYLOAD, own),
+        Selection(REQUESTS, ("runtime_request_id",), _PAYLOAD, own, ("created_at",)),
+        Selection(OUTBOX, ("effect_id", "status"), _PAYLOAD, responses, ("created_at",)),
+        Selection(LAUNCHES, ("command_id",), where=own, columns=LAUNCH_COLUMNS),
+        Selection(ITEMS, ("turn_item_id",), _PAYLOAD, own, ("ordinal",)),
+        Selection(SUBAGENTS, ("subagent_id",), _PAYLOAD, own, ("updated_at",)),
+        Selection(RUNS, ("run_id",), _PAYLOAD, own, ("ordinal",)),
+    ]
+
+
+def _old(own: dict[str, list[Any]], thread_id: str) -> list[Selection]:
+    answers: dict[str, list[Any]] = {"stream_id": [thread_id], "event_type": list(ANSWERS)}
+    event = ("sequence", "event_type", "actor_kind", "occurred_at")
+    return [
+        Selection(OLD_THREADS, ("thread_id",), where=own, columns=OLD_THREAD_COLUMNS),
+        Selection(OLD_SESSIONS, ("thread_id",), where=own, columns=OLD_SESSION_COLUMNS),
+        Selection(PENDING, ("request_id",), where=own, order=("created_at",)),
+        Selection(EVENTS, event, _PAYLOAD, answers, ("sequence",)),
+        Selection(OLD_MESSAGES, ("message_id",), where=own, order=("created_at",)),
+        Selection(ACTIVITIES, ACTIVITY_KEY, _PAYLOAD, own, ("created_at",)),
+        Selection(OLD_TURNS, ("row_id",), where=own, order=("row_id",)),
+    ]
+
+
+ACTIVITY_KEY = ("activity_id", "kind", "turn_id", "created_at")
+"""The columns that a row of an activity is named by; more than its key, because its payload lacks them."""
+
+
+def places(environ: dict[str, str], home: str) -> list[str]:
+    """Where this user's threads lie: the folders of both generations."""
+    base = environ.get("T3CODE_HOME") or f"{home}/.t3"
+    return [f"{base}/userdata", f"{base}/userdata-v2"]

@@ -1,0 +1,466 @@
+"""Threads of T3 Code V1: messages and activities, approvals, turns.
+
+Owns: the way of each activity to its records. Only ``tool.completed`` has an identity: with Codex its payload holds the
+provider's whole item, with Claude a tool's name and input without an id. ``tool.started`` and ``tool.updated`` name
+nothing and pair with nothing. An answer stands in the event that a client sent; who sat at that client is not recorded.
+
+Must never know: V2's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from typing import Any
+
+from msgspec import Raw
+
+from callsheet.harness._port import INLINE_MOST
+from callsheet.harness._port.cells import Damage
+from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, part_at, text_of
+from callsheet.harness._port.pen import number, verbatim
+from callsheet.harness.t3code import layout
+from callsheet.harness.t3code.pen import dig, keep, listed, text
+from callsheet.harness.t3code.rows import Row, rows
+from callsheet.harness.t3code.thread import NO_CONTENT, NO_NAME, ThreadWriter
+from callsheet.records import (
+    Change,
+    Compaction,
+    Count,
+    Error,
+    Exec,
+    FileChange,
+    Hook,
+    Message,
+    Part,
+    Patch,
+    Plan,
+    PlanEntry,
+    Provider,
+    Ref,
+    Subagent,
+    Terminal,
+    ToolCall,
+    ToolResult,
+    Turn,
+    Usage,
+)
+from callsheet.wire import lossless
+
+NAMED = frozenset({"mcpToolCall", "dynamicToolCall"})
+"""Codex items whose ``tool`` is the tool's own name."""
+ASKED = ("command", "arguments", "query", "path", "prompt", "action")
+CHANGES = {"add": "add", "update": "modify", "delete": "delete"}
+AUTHORS = {"user": "user", "assistant": "model", "system": "system"}
+SHELL_TASK = "local_bash"
+WINDOW = {"usedTokens", "maxTokens"}
+
+
+class OldThread(ThreadWriter):
+    """Writes a thread of V1."""
+
+    def write(self) -> None:
+        """Writes the stream: messages and activities in the order of their times."""
+        self._pending: dict[str, tuple[dict[str, Any], list[Ref]]] = {}
+        self._tasks: dict[str, tuple[str, str | None]] = {}
+        self._done: set[str] = set()
+        self._read_answers()
+        self._read_head()
+        for row in self._in_time():
+            if row.cell.table == layout.OLD_MESSAGES:
+                self._message(row)
+            else:
+                self._activity(row)
+        for found in rows(self.veil, self.source):
+            if isinstance(found, Damage):
+                self.damaged(found)
+            elif found.cell.table in (layout.OLD_MESSAGES, layout.ACTIVITIES):
+                continue
+            elif found.hole is not None:
+                self.damaged(found)
+            elif found.cell.table == layout.OLD_TURNS:
+                self._turn(found)
+        self._left_answers()
+
+    def _in_time(self) -> Iterator[Row]:
+        """Messages and activities, merged by their times; each table is in order of them already."""
+        return merge(
+            *(
+                (row for row in rows(self.veil, self.source, table) if isinstance(row, Row))
+                for table in (layout.OLD_MESSAGES, layout.ACTIVITIES)
+            ),
+            key=lambda row: str(row.key.get("created_at") or row.value.get("created_at") or ""),
+        )
+
+    # -- what stands around them --------------------------------------------------------------------------------
+
+    def _read_answers(self) -> None:
+        for row in rows(self.veil, self.source, layout.PENDING):
+            if isinstance(row, Row) and row.hole is None and text(row.value.get("request_id")):
+                told = row.value
+                value = {
+                    "decision": told.get("decision"),
+                    "requestStatus": told.get("status"),
+                    "resolvedAt": told.get("resolved_at"),
+                }
+                self._pending[told["request_id"]] = (value, [self.ref(row.cell, "approval")])
+        for row in rows(self.veil, self.source, layout.EVENTS):
+            if not isinstance(row, Row) or row.hole is not None or not text(row.value.get("requestId")):
+                continue
+            value, refs = self._pending.setdefault(row.value["requestId"], ({}, []))
+            refs.append(self.ref(row.cell, "response"))
+            value["actorKind"] = row.key.get("actor_kind")
+            for name in ("decision", "answers"):
+                if value.get(name) is None and row.value.get(name) is not None:
+                    value[name] = row.value[name]
+            value.setdefault("resolvedAt", row.key.get("occurred_at"))
+        for row in rows(self.veil, self.source, layout.ACTIVITIES):
+            if isinstance(row, Row) and row.key.get("kind") in ("approval.resolved", "user-input.resolved"):
+                request = text(row.value.get("requestId"))
+                if request is not None:
+                    value, refs = self._pending.setdefault(request, ({}, []))
+                    refs.append(self.ref(row.cell, "resolution"))
+                    for name in ("decision", "answers"):
+                        if value.get(name) is None and row.value.get(name) is not None:
+                            value[name] = row.value[name]
+
+    def _read_head(self) -> None:
+        title: str | None = None
+        provider: dict[str, Any] = {}
+        refs: list[Ref] = []
+        for table, role in (
+            (layout.PROJECTS, "project"),
+            (layout.OLD_THREADS, "thread"),
+            (layout.OLD_SESSIONS, "provider"),
+        ):
+            for row in rows(self.veil, self.source, table):
+                if not isinstance(row, Row) or row.hole is not None:
+                    continue
+                refs.append(self.ref(row.cell, role))
+                if table == layout.OLD_THREADS:
+                    title = text(row.value.get("title"))
+                elif table == layout.OLD_SESSIONS:
+                    provider["provider"] = text(row.value.get("provider_name"))
+                    sessions = [
+                        text(row.value.get("provider_thread_id")),
+                        text(row.value.get("provider_session_id")),
+                    ]
+                    provider["providerSessions"] = [one for one in sessions if one] or None
+        self.head(title, provider, refs)
+
+    def _left_answers(self) -> None:
+        """Approvals and answers to requests of which no activity tells."""
+        for row in rows(self.veil, self.source):
+            if not isinstance(row, Row) or row.hole is not None:
+                continue
+            if row.cell.table not in (layout.PENDING, layout.EVENTS):
+                continue
+            request = text(row.value.get("request_id", row.value.get("requestId")))
+            if request is None:
+                self.take(row)
+                self.pen.unmapped(row.cell.table)
+            elif request not in self._done:
+                self._done.add(request)
+                value, refs = self._pending.get(request, ({}, []))
+                self.take(row, value.get("resolvedAt"))
+                others = [ref for ref in refs if ref.key != row.key]
+                if value.get("answers") is not None:
+                    self.question(request, [value], call_id=None, others=others)
+                else:
+                    self.permission(request, [value], call_id=None, command=None, others=others)
+
+    def _message(self, row: Row) -> None:
+        if self.damaged(row):
+            return
+        value = row.value
+        self.take(row, value.get("created_at"))
+        author = AUTHORS.get(str(value.get("role")), "harness")
+        record = Message(author=author, message_id=text(value.get("message_id")))
+        record.native = self.pen.native("message", "/text")
+        raw = members_of(Raw(row.unit.data)).get("text", ABSENT) if row.unit is not None else ABSENT
+        record.content = [Part(type="text", text=verbatim(raw))] if mark(raw) == b'"' else []
+        if value.get("is_streaming") == 1:
+            self.pen.capture(record, "content", "truncated", reason="it was still being written")
+        self.pen.write(record)
+
+    def _turn(self, row: Row) -> None:
+        value = row.value
+        self.take(row, value.get("completed_at") or value.get("started_at") or value.get("requested_at"))
+        turn = text(value.get("turn_id"))
+        if turn is None:
+            self.pen.unmapped(layout.OLD_TURNS)
+            return
+        status = self.state("turn", "turn", value.get("state")) or "unknown"
+        record = Turn(turn_id=turn, status=status, native=self.pen.native("turn", ""))
+        self.pen.revise(f"turn {turn}", record)
+        files = listed(json_of(value.get("checkpoint_files_json")))
+        changes = [
+            Change(path=self.pen.path(one["path"]), change=CHANGES.get(str(one.get("kind"))))
+            for one in files
+            if text(one.get("path"))
+        ]
+        if changes:
+            made = FileChange(scope="turn", turn_id=turn, state="applied", changes=changes)
+            made.native = self.pen.native("turn", "/checkpoint_files_json")
+            self.pen.write(made)
+
+    # -- activities ---------------------------------------------------------------------------------------------
+
+    def _activity(self, row: Row) -> None:
+        if self.damaged(row):
+            return
+        kind, value = str(row.key.get("kind")), row.value
+        self.take(row, row.key.get("created_at"))
+        if kind == "tool.completed":
+            self._tool(row, value)
+        elif kind == "tool.denied":
+            self._denied(row, value)
+        elif kind == "approval.requested":
+            self._approval(value)
+        elif kind == "user-input.requested":
+            self._question(value)
+        elif kind in ("approval.resolved", "user-input.resolved"):
+            self._resolved(kind, value)
+        elif kind.startswith("task."):
+            self._task(kind, value)
+        elif kind == "turn.plan.updated":
+            self._plan(row, value)
+        elif kind == "context-window.updated":
+            self._window(value)
+        elif kind == "context-compaction":
+            self.pen.write(Compaction(native=self.pen.native("activity", "")))
+        elif kind.startswith("setup-script."):
+            self._setup(kind, value)
+        elif kind in ("runtime.error", "runtime.warning"):
+            self._said(value)
+        if not self.pen.written:
+            self.pen.unmapped(f"activity/{kind}")
+
+    def _tool(self, row: Row, value: dict[str, Any]) -> None:
+        pen = self.pen
+        data = part_at(Raw(row.unit.data), "data") if row.unit is not None else ABSENT
+        item = dig(value, "data", "item")
+        item = item if isinstance(item, dict) else {}
+        native = text(item.get("id"))
+        own = str(row.key.get("activity_id"))
+        shared = native if native is not None and self.survey.is_shared(native) else None
+        call_id = native if native and not shared else f"{native or ''}#{own}"
+        record = ToolCall(call_id=call_id, call_id_source="native" if call_id == native else "derived")
+        record.native = pen.native("activity", "/data/item" if item else "/data")
+        record.native.call_id = shared
+        entry = self.items.get(str(value.get("itemType")))
+        record.kind = entry.kind if entry else None
+        name = text(item.get("tool")) if item.get("type") in NAMED else text(dig(value, "data", "toolName"))
+        record.name = name
+        if name is None:
+            pen.capture(record, "name", "absent", reason=NO_NAME)
+        if text(item.get("server")):
+            record.provider = Provider(
+                kind="mcp", server=item["server"], tool=text(item.get("tool")), identity="exact"
+            )
+        if item.get("source") == "userShell":
+            record.requested_by = "user"
+        self._put_input(record, data, item)
+        pen.write(record)
+        self._result(record, data, item, shared)
+        self._effects(call_id, data, item)
+
+    def _put_input(self, record: ToolCall, data: Raw, item: dict[str, Any]) -> None:
+        members = members_of(part_at(data, "item")) if item else {}
+        if members.get("arguments") and not is_null(members["arguments"]):
+            raw = members["arguments"]
+        elif item:
+            told = [b'"%s":%s' % (name.encode(), bytes(members[name])) for name in ASKED if name in members]
+            raw = Raw(b"{" + b",".join(told) + b"}") if told else ABSENT
+        else:
+            raw = part_at(data, "input")
+        if not raw or is_null(raw):
+            self.pen.capture(record, "input", "absent")
+        elif self.pen.unit.exact is None and lossless.lossless(bytes(raw)):
+            record.input = raw
+        else:
+            record.input_text = bytes(raw).decode()
+
+    def _result(self, call: ToolCall, data: Raw, item: dict[str, Any], shared: str | None) -> None:
+        pen = self.pen
+        status = self.state("tool_result", "item", item.get("status")) or "unknown"
+        exact = call.call_id_source == "native"
+        record = ToolResult(call_id=call.call_id, linkage="exact" if exact else "derived", status=status)
+        record.native_call_id = shared
+        record.native = pen.native("activity", "/data/item" if item else "/data")
+        pen.capture(record, "content", "absent", reason=NO_CONTENT)
+        if pen.inline(record, "raw", data, "/data"):
+            record.raw = data
+        message = text(dig(item, "error", "message"))
+        record.error = Error(message=message) if message else None
+        record.duration_ms = number(item.get("durationMs"))
+        if item.get("type") == "commandExecution":
+            code, process = item.get("exitCode"), item.get("processId")
+            record.exec = Exec(
+                command=text(item.get("command")),
+                cwd=pen.path(item["cwd"]) if text(item.get("cwd")) else None,
+                exit_code=code if type(code) is int and -(1 << 31) <= code < 1 << 32 else None,
+                process_id=process if isinstance(process, str) else None,
+            )
+            raw = part_at(data, "item/aggregatedOutput")
+            if mark(raw) == b'"':
+                if len(raw) > INLINE_MOST:
+                    words = (text_of(raw) or "").encode("utf-8", "replace")
+                    pen.capture(record, "exec.output", "external", blob=pen.desk.blob(words, "text/plain"))
+                else:
+                    record.exec.output = verbatim(raw)
+        pen.write(record)
+
+    def _effects(self, call_id: str, data: Raw, item: dict[str, Any]) -> None:
+        if item.get("type") == "fileChange":
+            changes = []
+            for index, one in enumerate(listed(item.get("changes"))):
+                if not text(one.get("path")):
+                    continue
+                change = Change(path=self.pen.path(one["path"]))
+                word = one.get("kind")
+                change.change = CHANGES.get(str(dig(word, "type") if isinstance(word, dict) else word))
+                moved = text(dig(word, "move_path"))
+                if moved:
+                    change.old_path, change.path, change.change = change.path, self.pen.path(moved), "move"
+                found = items_of(part_at(data, "item/changes"))
+                diff = members_of(found[index]).get("diff", ABSENT) if index < len(found) else ABSENT
+                if diff and not is_null(diff):
+                    change.patch = Patch(format="unified", value=diff)
+                changes.append(change)
+            if changes:
+                state = self.state("file_change", "item", item.get("status")) or "unknown"
+                record = FileChange(scope="call", call_id=call_id, state=state, changes=changes)
+                record.native = self.pen.native("activity", "/data/item/changes")
+                self.pen.write(record)
+        elif item.get("type") == "collabAgentToolCall":
+            for agent in item.get("receiverThreadIds") or []:
+                if isinstance(agent, str):
+                    word = dig(item, "agentsStates", agent, "status")
+                    status = self.state("subagent", "agent", word) or "unknown"
+                    made = Subagent(agent_id=agent, call_id=call_id, status=status)
+                    made.native = self.pen.native("activity", "/data/item")
+                    self.pen.revise(f"agent {agent}", made)
+
+    def _denied(self, row: Row, value: dict[str, Any]) -> None:
+        """A refusal that the provider reported, with the id of the call that did not run."""
+        call_id = text(value.get("toolUseId"))
+        source = "native"
+        if call_id is None or self.survey.counts.get(call_id):
+            call_id, source = f"{call_id or ''}#{row.key.get('activity_id')}", "derived"
+        call = ToolCall(call_id=call_id, call_id_source=source, name=text(value.get("toolName")))
+        call.native = self.pen.native("activity", "")
+        if call.name is None:
+            self.pen.capture(call, "name", "absent", reason=NO_NAME)
+        self.pen.capture(call, "input", "absent")
+        self.pen.write(call)
+        linkage = "exact" if source == "native" else "derived"
+        record = ToolResult(call_id=call_id, linkage=linkage, status="denied")
+        record.native = self.pen.native("activity", "")
+        self.pen.capture(record, "content", "absent", reason=NO_CONTENT)
+        message = text(value.get("detail"))
+        record.error = Error(message=message) if message else None
+        self.pen.write(record)
+
+    def _approval(self, value: dict[str, Any]) -> None:
+        request = text(value.get("requestId"))
+        if request is None:
+            return
+        self._done.add(request)
+        told, refs = self._pending.get(request, ({}, []))
+        command = text(value.get("detail")) if value.get("requestKind") == "command" else None
+        both = [{**value, "requestStatus": None}, told, {"requestStatus": "pending"}]
+        self.permission(request, both, call_id=None, command=command, others=refs)
+
+    def _question(self, value: dict[str, Any]) -> None:
+        request = text(value.get("requestId"))
+        if request is None:
+            return
+        self._done.add(request)
+        told, refs = self._pending.get(request, ({}, []))
+        self.question(request, [value, told, {"requestStatus": "pending"}], call_id=None, others=refs)
+
+    def _resolved(self, kind: str, value: dict[str, Any]) -> None:
+        request = text(value.get("requestId"))
+        if request is None:
+            return
+        self.pen.cited()  # by the request, which is written with its end
+        if request not in self._done:
+            self._done.add(request)
+            told, refs = self._pending.get(request, ({}, []))
+            others = [ref for ref in refs if ref.line != self.pen.unit.line.number]
+            if kind == "user-input.resolved":
+                self.question(request, [value, told], call_id=None, others=others)
+            else:
+                self.permission(request, [value, told], call_id=None, command=None, others=others)
+
+    def _task(self, kind: str, value: dict[str, Any]) -> None:
+        task = text(value.get("taskId"))
+        if task is None:
+            return
+        known, name = self._tasks.get(task, ("", None))
+        known = text(value.get("taskType")) or known
+        name = text(value.get("title")) or name or text(value.get("detail"))
+        self._tasks[task] = (known, name)
+        word = value.get("status") if kind == "task.completed" else kind
+        if known == SHELL_TASK:
+            status = self.state("terminal", "task", word) or "unknown"
+            record = Terminal(terminal_id=task, kind="shell", description=name, status=status)
+            record.native = self.pen.native("activity", "")
+            self.pen.revise(f"terminal {task}", record)
+            return
+        agent = Subagent(agent_id=task, name=name, native=self.pen.native("activity", ""))
+        agent.status = self.state("subagent", "task", word) or "unknown"
+        self.pen.revise(f"agent {task}", agent)
+
+    def _plan(self, row: Row, value: dict[str, Any]) -> None:
+        plan = f"plan {row.key.get('turn_id')}"
+        entries = [
+            PlanEntry(text=one["step"], status=self.state("plan", "step", one.get("status")))
+            for one in listed(value.get("plan"))
+            if isinstance(one.get("step"), str)
+        ]
+        record = Plan(plan_id=plan, id_source="derived", entries=entries)
+        record.native = self.pen.native("activity", "/plan")
+        self.pen.revise(plan, record)
+
+    def _window(self, value: dict[str, Any]) -> None:
+        counts = [
+            Count(name=name, value=found)
+            for name, one in value.items()
+            if name not in WINDOW and (found := number(one)) is not None
+        ]
+        used, most = number(value.get("usedTokens")), number(value.get("maxTokens"))
+        record = Usage(scope="session", counts=counts or None, native=self.pen.native("activity", ""))
+        record.context_used = used if isinstance(used, int) else None
+        record.context_window = most if isinstance(most, int) else None
+        self.pen.write(record)
+
+    def _setup(self, kind: str, value: dict[str, Any]) -> None:
+        """The project's set-up script in a new worktree: a hook, never a call (ASR-287)."""
+        name = f"{value.get('scriptId')} {value.get('terminalId')}"
+        record = Hook(
+            event="workspace_setup",
+            handler_kind="command",
+            name=text(value.get("scriptName")),
+            status=self.state("hook", "setup", kind) or "unknown",
+            native=self.pen.native("activity", ""),
+        )
+        assert record.native is not None
+        keep(record.native, terminalId=text(value.get("terminalId")), scriptId=text(value.get("scriptId")))
+        self.pen.revise(f"hook {name}", record)
+
+    def _said(self, value: dict[str, Any]) -> None:
+        words = text(value.get("message")) or text(value.get("detail"))
+        if words is not None:
+            record = Message(author="harness", content=[Part(type="text", text=words)])
+            record.native = self.pen.native("activity", "")
+            self.pen.write(record)
+
+
+def json_of(value: Any) -> Any:
+    """The value of a JSON text in a column."""
+    try:
+        return lossless.decode(value.encode()) if isinstance(value, str) else None
+    except lossless.NotJson:
+        return None

@@ -1,0 +1,90 @@
+"""The adapter: a thread of T3 Code's state database with the threads that it started.
+
+Owns the sources (one per thread), the roots of a thread (its worktree, else its project's folder), the choice between
+the two generations.
+
+Must never know: pairing.
+"""
+
+from __future__ import annotations
+
+from callsheet.errors import SourceError
+from callsheet.harness._port import Desk, Folder, Session
+from callsheet.harness._port.cells import layout_of
+from callsheet.harness._port.veil import Veil
+from callsheet.harness.t3code import layout
+from callsheet.harness.t3code.layout import KIND, Parts, Thread
+from callsheet.harness.t3code.new import NewThread
+from callsheet.harness.t3code.old import OldThread
+from callsheet.harness.t3code.pen import text
+from callsheet.harness.t3code.rows import Row, Survey, rows
+from callsheet.records import SourceEntry
+from callsheet.records.bundle import stream_id
+from callsheet.registry import load
+
+
+class T3Code:
+    """The adapter (``harness._port.Stored``)."""
+
+    kind = KIND
+
+    def recognises(self, name: str, head: bytes) -> bool:
+        """Whether a file is a state database of T3 Code."""
+        return layout.recognises(name, head)
+
+    def sessions(self, path: str, folder: Folder) -> list[Session]:
+        """The threads of a database or folder."""
+        return layout.sessions(path, folder)
+
+    def places(self, environ: dict[str, str], home: str) -> list[str]:
+        """Where this user's threads lie."""
+        return layout.places(environ, home)
+
+    def read(self, session: Session, desk: Desk) -> None:
+        """Imports one thread with those that it started."""
+        parts: Parts = session.parts
+        if parts.wrong is not None:
+            raise SourceError(parts.wrong, path=session.main)
+        veil = Veil(desk)
+        sources = [desk.database(parts.database, KIND, layout.selections(thread)) for thread in parts.threads]
+        _look(desk, sources[0], parts.threads[0])
+        streams = {thread.thread_id: stream_id(thread.thread_id) for thread in parts.threads}
+        for thread, source in zip(parts.threads, sources, strict=True):
+            survey = Survey(desk, veil, source)
+            with desk.stream(thread.thread_id, thread.parent) as stream:
+                kind = NewThread if thread.new else OldThread
+                roots = _roots(veil, source)
+                kind(desk, veil, source, thread, survey, stream, roots, streams).write()
+
+
+def _roots(veil: Veil, source: SourceEntry) -> dict[str, str]:
+    worktree = project = None
+    for table in (layout.PROJECTS, layout.THREADS, layout.OLD_THREADS):
+        for row in rows(veil, source, table):
+            if isinstance(row, Row):
+                project = text(row.value.get("workspace_root")) or project
+                worktree = text(row.value.get("worktreePath", row.value.get("worktree_path"))) or worktree
+    found = {"worktree": worktree, "project": project}
+    return {name: path for name, path in found.items() if path}
+
+
+def _look(desk: Desk, source: SourceEntry, thread: Thread) -> None:
+    """Says what is unusual about the database: how it had to be read, columns not seen before."""
+    told = layout_of(desk.lines(source))
+    for note in told.notes:
+        desk.diagnose("database_read", note, source)
+    role = "v2" if thread.new else "v1"
+    for store in load(KIND).store:
+        if store.role != role:
+            continue
+        for table, columns in store.tables.items():
+            if table not in told.tables:
+                desk.diagnose("missing_table", f"the database has no table {table}", source)
+                continue
+            unknown = sorted(set(told.tables[table]) - set(columns))
+            if unknown:
+                message = f"{table} has columns not seen before: {', '.join(unknown)}"
+                desk.diagnose("unknown_columns", message, source)
+
+
+T3CODE = T3Code()
