@@ -58,10 +58,22 @@ def _state(case: Case, facts: Facts, member: str, capture: Json) -> Claim:
     if state == "external":
         evidence = _external(case, facts, member, capture)
         return Claim(path, state, evidence, "the blob does not hold what the source says")
-    delivered = member == "content" and case.role_cites(REQUEST)
-    if state == "absent" and not delivered and _member(case.record, member) is MISSING:
+    if state == "absent" and "blob" not in capture and _is_silent(case, facts, member):
         return Claim(path, state, Evidence("absent"))
     return Claim(path, state, None, "nothing in the source gives it this state")
+
+
+def _is_silent(case: Case, facts: Facts, member: str) -> bool:
+    """Whether a member is not there, and nothing in the source says what it would be.
+
+    What is stored of a result is no content until a request, or a capture of the version, shows that it was sent.
+    """
+    if _member(case.record, member) is not MISSING:
+        return False
+    if case.kind == "tool_result" and member == "content":
+        return not case.role_cites(REQUEST)
+    claims = facts.check(case, (*member.split("."),), None)
+    return all(claim.why in (NO_ENTRY, NOWHERE) for claim in claims)
 
 
 def _member(record: Json, member: str) -> Any:

@@ -110,6 +110,11 @@ class Reading:
             if not isinstance(ref, dict):
                 found.claims.append(Claim(("native", "refs", index), ref, None, "no ref"))
                 continue
+            if ref in refs[:index]:
+                found.claims.append(
+                    Claim(("native", "refs", index, "source"), ref.get("source"), None, "cited twice")
+                )
+                continue
             name = ref.get("source")
             source = self.sources.all.get(name) if isinstance(name, str) else None
             if source is None or (listed is not None and name not in listed):
@@ -151,6 +156,11 @@ class Reading:
             found.claims.append(Claim((*path, "line"), line, None, f"byte {offset} stands on line {at}"))
             return
         data = source.read(offset, size)
+        if len(data) != size:
+            found.claims.append(
+                Claim((*path, "bytes"), size, None, f"the source ends after {len(data)} of them")
+            )
+            return
         if not self._is(ref, data, source):
             found.claims.append(_not_there(path, ref, data, scan, source))
             return

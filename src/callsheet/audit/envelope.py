@@ -13,7 +13,7 @@ from typing import Any
 
 from callsheet.audit.case import Case
 from callsheet.audit.facts import Facts
-from callsheet.audit.finding import Claim, Evidence, Json
+from callsheet.audit.finding import COUNT, Claim, Evidence, Json
 from callsheet.audit.sent import REQUEST
 from callsheet.records import TYPES
 
@@ -39,6 +39,9 @@ def check_envelope(case: Case, facts: Facts, position: int, before_at: int | Non
     name = record.get("id")
     if not isinstance(name, str) or case.ledger.position_of(name) != position:
         yield Claim(("id",), name, None, "it is not the name of this record alone")
+    if case.cites and (twin := case.ledger.twin_of(record, position)) is not None:
+        path = ("native", "refs", 0, "pointer" if case.cites[0].pointer else "offset")
+        yield Claim(path, case.cites[0].pointer, None, f"record {twin} is made of it already", COUNT)
     if "supersedes" in record:
         yield _supersedes(case, position, before_at)
     yield from _native(case, facts)
@@ -62,9 +65,11 @@ def _supersedes(case: Case, position: int, before_at: int | None) -> Claim:
 
 
 def entity_of(record: Json) -> Any:
-    """The entity key of a record; None where the type has none."""
+    """What a record and its revisions share: the entity key, or where the type has none, what they belong to."""
     kind = TYPES.get(str(record.get("type")))
-    return record.get(kind.ENTITY_KEY) if kind is not None and kind.ENTITY_KEY else None
+    if kind is not None and kind.ENTITY_KEY in record:
+        return record[kind.ENTITY_KEY]
+    return [record.get(name) for name in ("callId", "inferenceId", "messageId", "turnId", "scope")]
 
 
 def _native(case: Case, facts: Facts) -> Iterator[Claim]:

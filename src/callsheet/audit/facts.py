@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from callsheet.audit.case import Case, Pointed
+from callsheet.audit.changes import path_ref
 from callsheet.audit.cite import Cite
 from callsheet.audit.finding import Claim, Evidence, Path
 from callsheet.audit.parts import blocks_of, check_parts
@@ -107,22 +108,41 @@ class Facts:
             yield from self._elements(case, path, value, bound)
 
     def _elements(self, case: Case, path: Path, items: list[Any], bound: tuple[int, ...]) -> Iterator[Claim]:
-        """Each element against the native ones, in order; native ones may be left out."""
+        """Each element against the native ones, in order; where there are more of these, some may be left out."""
+        name = ".".join("*" if isinstance(step, int) else step for step in (*path, 0))
+        spare = max(self._length(case, name, bound) - len(items), 0)
         at = 0
         for index, item in enumerate(items):
             best: list[Claim] = []
             least = -1
-            for tried in range(at, at + AHEAD):
+            for tried in range(at, at + min(spare, AHEAD) + 1):
                 claims = list(self.check(case, (*path, index), item, (*bound, tried)))
                 bad = sum(claim.evidence is None for claim in claims)
                 if least < 0 or bad < least:
                     best, least = claims, bad
                 if not bad:
-                    at = tried + 1
+                    spare -= tried - at
+                    at = tried
                     break
-            else:
-                at += 1
+            at += 1
             yield from best
+
+    def _length(self, case: Case, name: str, bound: tuple[int, ...]) -> int:
+        """How many elements the longest native list has that entries for a list's elements read."""
+        longest = 0
+        for (record, member), entries in self._entries.items():
+            if record != case.kind or not (member == name or member.startswith(f"{name}.")):
+                continue
+            for fact in entries:
+                for pointer in fact.pointers:
+                    steps = pointer.split("/*")
+                    if len(steps) <= len(bound) + 1:
+                        continue
+                    whole = "/*".join(steps[: len(bound) + 1])
+                    for cite in case.role_cites(fact.role):
+                        for one in case.pointed(cite, whole, bound):
+                            longest = max(longest, len(one.value) if isinstance(one.value, list) else 0)
+        return longest
 
 
 def _carried(case: Case, path: Path, value: Any) -> bool:
@@ -225,20 +245,6 @@ def _parts(case: Case, cite: Cite, found: list[Pointed], value: Any) -> Iterator
     pointer = ", ".join(one.pointer for one in found[:3])
     index = cite.number if cite in case.cites else -1
     yield Attempt(Evidence("parts", index, cite.place, pointer, [one.value for one in found]), wrong)
-
-
-def path_ref(value: Any, roots: dict[str, str]) -> Any:
-    """A native path under the longest of the session's roots; outside every root it is ``host``."""
-    if not isinstance(value, str):
-        return MISSING
-    for name, root in sorted(roots.items(), key=lambda item: -len(item[1])):
-        if value == root:
-            return {"root": name, "path": "."}
-        for slash in ("/", "\\"):
-            folder = root.rstrip(slash) + slash
-            if value.startswith(folder):
-                return {"root": name, "path": value[len(folder) :]}
-    return {"root": "host", "path": value}
 
 
 def _file(case: Case, path: Any, value: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
@@ -89,8 +90,13 @@ class Ledger:
         self.lengths: set[int] = set()
         self._replies: dict[str, tuple[int, int, int]] = {}
         self._superseded: dict[int, int] = {}
+        self._made = array("q")
+        self._makers = array("Q")
         for position, record in self._read():
             self._take(position, record)
+        order = sorted(range(len(self._made)), key=self._made.__getitem__)
+        self._made = array("q", (self._made[index] for index in order))
+        self._makers = array("Q", (self._makers[index] for index in order))
         self.sha256 = _digest(file)
 
     def _read(self) -> Iterator[tuple[int, Json]]:
@@ -111,6 +117,10 @@ class Ledger:
         name = record.get("id")
         if isinstance(name, str) and name != f"r{position}":
             self._ids.setdefault(hash(name), position)
+        made = _made_of(record)
+        if made is not None:
+            self._made.append(made)
+            self._makers.append(position)
         if position == 0 and record.get("type") == "session":
             self.head = head_of(record)
         match record.get("type"):
@@ -205,6 +215,19 @@ class Ledger:
         found = self._calls.get(hash(call_id)) if isinstance(call_id, str) else None
         return None if found is None else self._tool_names[found & 0xFFFF] or None
 
+    def twin_of(self, record: Json, position: int) -> str | None:
+        """Another entity of this type that is made of the same native unit."""
+        made = _made_of(record)
+        if made is None:
+            return None
+        at = bisect_left(self._made, made)
+        while at < len(self._made) and self._made[at] == made:
+            other = self.at(self._makers[at]) if self._makers[at] != position else None
+            if other is not None and "supersedes" not in other and "supersedes" not in record:
+                return str(other.get("id"))
+            at += 1
+        return None
+
     def supersede(self, position: int, by: int) -> bool:
         """Notes that a record is superseded by another; False when a third one did it before."""
         return self._superseded.setdefault(position, by) == by
@@ -224,6 +247,15 @@ def unit_index(pointer: Any) -> int:
     """The position that a pointer ends in; 0 where it ends in none."""
     step = pointer.rsplit("/", 1)[-1] if isinstance(pointer, str) else ""
     return int(step) if step.isascii() and step.isdigit() and len(step) < 10 else 0
+
+
+def _made_of(record: Json) -> int | None:
+    """A mark of the native unit that a record is made of, with its type; None for one that stands for a file."""
+    refs = _refs(record)
+    if not refs or refs[0].get("offset") is None or record.get("type") in ("session", "gap"):
+        return None
+    first = refs[0]
+    return hash((record.get("type"), first.get("source"), first.get("offset"), first.get("pointer")))
 
 
 def _refs(record: Json) -> list[Json]:
