@@ -17,7 +17,7 @@ from msgspec import Raw
 from callsheet.harness._port import Desk
 from callsheet.harness._port.parts import items_of, mark
 from callsheet.harness._port.pen import verbatim
-from callsheet.harness.openclaw.shapes import FAILS, Block
+from callsheet.harness.openclaw.shapes import FAILS, Block, text
 from callsheet.records import Part
 from callsheet.wire.lossless import lossless
 
@@ -44,7 +44,7 @@ def part(raw: Raw, desk: Desk) -> Part:
         return _json(raw, desk)
     if block.type == "text" and mark(block.text) == b'"':
         return Part(type="text", text=verbatim(block.text))
-    if block.type in MEDIA and isinstance(block.data, str) and isinstance(block.mimeType, str):
+    if text(block.type) in MEDIA and isinstance(block.data, str) and isinstance(block.mimeType, str):
         try:
             data = base64.b64decode(block.data, validate=True)
         except (binascii.Error, ValueError):

@@ -57,7 +57,7 @@ class Effects:
 
     def called(self, block: Block, call_id: str, pointer: str) -> None:
         """Notes what a call wants, for its result; writes the question that it asks."""
-        if block.name in WRITERS and len(self._paths) < MOST_PENDING:
+        if text(block.name) in WRITERS and len(self._paths) < MOST_PENDING:
             members = members_of(block.arguments)
             for name in ("path", "file_path"):
                 path = text_of(members[name]) if name in members else None
@@ -97,7 +97,7 @@ class Effects:
 
     def returned(self, message: Message, details: Details, call_id: str | None, status: str) -> None:
         """Writes what a result tells of files, plans and answers."""
-        tool = message.toolName
+        tool = text(message.toolName)
         if call_id is None:
             return
         if tool in WRITERS:

@@ -50,7 +50,9 @@ class Family:
     def read(self) -> None:
         """Writes the streams."""
         streams: dict[str, str] = {
-            member.key: stream_id(member.session_id) for member in self.parts.members if member.key and member.current
+            member.key: stream_id(member.session_id)
+            for member in self.parts.members
+            if member.key and member.current
         }
         for index, member in enumerate(self.parts.members):
             self._member(index, member, streams)

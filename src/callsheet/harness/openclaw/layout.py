@@ -110,7 +110,7 @@ def head_of(head: bytes) -> dict[str, Any] | None:
             continue
         if value.get("type") == "session":
             return value if text(value.get("id")) and text(value.get("timestamp")) else None
-        if value.get("type") in ENTRY_TYPES and _is_entry(value):
+        if text(value.get("type")) in ENTRY_TYPES and _is_entry(value):
             return {}
         if seen > 3:
             return None

@@ -199,7 +199,7 @@ class Reader:
 
     def _turn(self, values: dict[str, Any]) -> bool:
         run = text(values.get("run_id"))
-        status = self.turns.get(values.get("status") or "")
+        status = self.turns.get(text(values.get("status")) or "")
         if run is None or status is None:
             return False
         self.pen.ts = None

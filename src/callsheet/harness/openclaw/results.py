@@ -102,9 +102,9 @@ class Results:
         record = ToolResult(linkage="exact", status=verdict.status, permission=verdict.permission)
         record.call_id = call_id
         record.native = pen.native("nested", "/message/details")
-        if native_id is not None and native_id != call_id:
+        if native_id != call_id:
             record.native_call_id, record.linkage = native_id, "derived"
-        elif native_id is not None and self._survey.is_shared(native_id):
+        elif self._survey.is_shared(call_id):
             record.native_call_id, record.call_id, record.linkage = native_id, None, "ambiguous"
         self._say(record, verdict, details, nested.toolName)
         record.exec = self._exec(details, nested.toolName, None)
@@ -154,7 +154,7 @@ class Results:
         if verdict.synthetic:
             record.native.synthetic = True
         record.duration_ms = number(details.durationMs)
-        if record.duration_ms is None and tool in TIMED:
+        if record.duration_ms is None and text(tool) in TIMED:
             record.duration_ms = number(details.tookMs)
         if text(details.mcpServer):
             record.provider = Provider(
@@ -170,7 +170,7 @@ class Results:
 
     def _exec(self, details: Details, tool: Any, terminal: str | None) -> Exec | None:
         """Process details. The executed command is not among them: a hook may have changed the one asked for."""
-        if tool not in SHELLS:
+        if text(tool) not in SHELLS:
             return None
         made = Exec(
             cwd=self._pen.path(details.cwd) if text(details.cwd) else None,

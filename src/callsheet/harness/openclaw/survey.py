@@ -91,7 +91,7 @@ class Survey:
             return
         message = entry.message
         if message is not None and message.role == "assistant":
-            sent = message.stopReason not in CUT_OFF
+            sent = text(message.stopReason) not in CUT_OFF
             kind, api = (REPLY if sent else ASSISTANT), self._api(message.api)
         at = self._add(text(entry.id), text(entry.parentId), kind, unit.data, api)
         if entry.type == "session_info" and text(entry.name):

@@ -170,7 +170,7 @@ class NewThread(ThreadWriter):
 
     def _item(self, row: Row) -> None:
         item = row.value
-        kind = item.get("type")
+        kind = text(item.get("type"))
         self.take(row, item.get("startedAt") or item.get("updatedAt"))
         if kind in CALLS:
             self._call(row, item, str(kind))
@@ -197,7 +197,7 @@ class NewThread(ThreadWriter):
                 Message(author="harness", content=[words], native=self.pen.native("item", "/failure/message"))
             )
         if not self.pen.written:
-            self.pen.unmapped(f"turn_item/{kind}" if isinstance(kind, str) else None)
+            self.pen.unmapped(f"turn_item/{kind}" if kind else None)
 
     def _name(self, item: dict[str, Any]) -> tuple[str, str, str | None]:
         """The id of an item's call, whether it is native, and the native one where that is shared."""
@@ -227,7 +227,7 @@ class NewThread(ThreadWriter):
             record.parent_call_id = parent
         self._put_input(record, row, kind)
         pen.write(record)
-        if item.get("status") not in OPEN:
+        if text(item.get("status")) not in OPEN:
             self._result(row, item, kind, call_id, shared)
         if kind == "file_change":
             self._changed(row, item, call_id)
@@ -277,7 +277,7 @@ class NewThread(ThreadWriter):
         made = Exec(exit_code=code if type(code) is int and -(1 << 31) <= code < 1 << 32 else None)
         raw = raw_of(row, "output")
         if raw and not is_null(raw):
-            if dig(item, "nativeItemRef", "driver") in PLAIN_OUTPUT and mark(raw) == b'"':
+            if text(dig(item, "nativeItemRef", "driver")) in PLAIN_OUTPUT and mark(raw) == b'"':
                 if len(raw) > INLINE_MOST:
                     data = (text_of(raw) or "").encode("utf-8", "replace")
                     self.pen.capture(

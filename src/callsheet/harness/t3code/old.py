@@ -250,7 +250,11 @@ class OldThread(ThreadWriter):
         record.native.call_id = shared
         entry = self.items.get(str(value.get("itemType")))
         record.kind = entry.kind if entry else None
-        name = text(item.get("tool")) if item.get("type") in NAMED else text(dig(value, "data", "toolName"))
+        name = (
+            text(item.get("tool"))
+            if text(item.get("type")) in NAMED
+            else text(dig(value, "data", "toolName"))
+        )
         record.name = name
         if name is None:
             pen.capture(record, "name", "absent", reason=NO_NAME)
@@ -289,7 +293,7 @@ class OldThread(ThreadWriter):
         record.native_call_id = shared
         record.native = pen.native("activity", "/data/item" if item else "/data")
         pen.capture(record, "content", "absent", reason=NO_CONTENT)
-        if pen.inline(record, "raw", data, "/data"):
+        if data and pen.inline(record, "raw", data, "/data"):
             record.raw = data
         message = text(dig(item, "error", "message"))
         record.error = Error(message=message) if message else None
@@ -334,7 +338,8 @@ class OldThread(ThreadWriter):
                 record.native = self.pen.native("activity", "/data/item/changes")
                 self.pen.write(record)
         elif item.get("type") == "collabAgentToolCall":
-            for agent in item.get("receiverThreadIds") or []:
+            agents = item.get("receiverThreadIds")
+            for agent in agents if isinstance(agents, list) else []:
                 if isinstance(agent, str):
                     word = dig(item, "agentsStates", agent, "status")
                     status = self.state("subagent", "agent", word) or "unknown"

@@ -91,7 +91,7 @@ class Survey:
     def _look(self, row: Row, *, keep_reasoning: bool) -> None:
         value = row.value
         if row.cell.table == layout.ITEMS:
-            kind = value.get("type")
+            kind = text(value.get("type"))
             if kind == "user_input_request":
                 self._ask(value.get("requestId"), value)
             elif kind == "reasoning" and not keep_reasoning:
