@@ -28,6 +28,8 @@ BLANK, BARE, CITED = 0, 1, 2
 _INDEX_BITS = 20
 _MOST = (1 << _INDEX_BITS) - 1
 _NO_ID = 0
+_FOLDERS = 1000
+"""Folders of a thread that are remembered."""
 
 
 def unit_key(line: int, index: int) -> int:
@@ -99,6 +101,10 @@ class Scan:
         pairs: By provider row: the (server, tool) pairs that stand anywhere in the source.
         named: By provider row: call id to the pair that lines about this call name; None where they disagree.
         forks: Sessions that lines say they were copied from, each with the last such line.
+        sessions: Sessions that first lines name.
+        bases: Where first lines say that a history goes on from: thread and ordinal.
+        folders: Folders that the thread worked in.
+        tells_typed: Lines tell what the person typed.
     """
 
     def __init__(self, source: Source, registry: Registry | None) -> None:
@@ -110,6 +116,12 @@ class Scan:
         self.pairs: set[tuple[str, str]] = set()
         self.named: dict[str, tuple[str, str] | None] = {}
         self.forks: dict[str, int] = {}
+        self.sessions: set[str] = set()
+        self.bases: list[tuple[str, int]] = []
+        self.folders: dict[str, None] = {}
+        self.tells_typed = False
+        self._typed: set[int] = set()
+        self._runs = array("Q")
         self._twins: dict[int, list[Twin]] | None = None
         self._registry = registry
         self._by_type: dict[str, list[Unit]] = {}
@@ -150,8 +162,30 @@ class Scan:
             session = follow(root, marks.fork)
             if isinstance(session, str) and session:
                 self.forks[session] = number
+        self._note_thread(number, root)
         for row in self._servers:
             self._note_pair(row, root)
+
+    def _note_thread(self, number: int, root: Any) -> None:
+        """What a line says of the thread, the run, the person's words."""
+        assert self._registry is not None
+        marks = self._registry.marks
+        if marks.run and matches(marks.run, root):
+            self._runs.append(number)
+        if marks.session and matches(marks.session, root):
+            named = (follow(root, pointer) for pointer in marks.sessions)
+            self.sessions.update(one for one in named if isinstance(one, str) and one)
+            base = follow(root, marks.base) if marks.base else MISSING
+            thread, end = follow(base, "/thread_id"), follow(base, "/end_ordinal_exclusive")
+            if isinstance(thread, str) and type(end) is int:
+                self.bases.append((thread, end))
+        if marks.types_in and matches(marks.types_in, root):
+            words = follow(root, marks.typed)
+            self.tells_typed = True
+            self._typed.add(hash(words) if isinstance(words, str) else 0)
+        folder = follow(root, marks.folder) if marks.folder else MISSING
+        if isinstance(folder, str) and len(self.folders) < _FOLDERS:
+            self.folders.setdefault(folder)
 
     def _note_pair(self, row: dict[str, Any], root: Any) -> None:
         server, tool = follow(root, row["server"]), follow(root, row["tool"])
@@ -164,6 +198,21 @@ class Scan:
         if isinstance(call_id, str) and server and tool:
             pair = (server, tool)
             self.named[call_id] = pair if self.named.setdefault(call_id, pair) == pair else None
+
+    def run_of(self, line: int) -> int:
+        """How many runs have begun up to a line."""
+        return bisect_right(self._runs, line)
+
+    def starts_in(self, native_id: str, run: int) -> int:
+        """How many calls of a run have this native id."""
+        calls = self.units.get("tool_call")
+        wanted = hash(native_id) or 1
+        pairs = zip(calls.ids, calls.keys, strict=True) if calls is not None else ()
+        return sum(one == wanted and max(self.run_of(key >> _INDEX_BITS) - 1, 0) == run for one, key in pairs)
+
+    def typed(self, words: str) -> bool:
+        """Whether the person typed exactly this."""
+        return hash(words) in self._typed
 
     # -- lines --------------------------------------------------------------------------------------------------
 

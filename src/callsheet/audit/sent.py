@@ -257,7 +257,7 @@ def _by_capture(case: Case, content: Any, cite: Cite, native: list[Any]) -> Iter
     if rule.needs_reply and not case.ledger.reply_follows(cite.source.entry.id, cite.line, call):
         yield Claim(PATH, content, None, "no reply of the model follows, so nothing shows that it was sent")
         return
-    if case.record.get("linkage") != "exact":
+    if case.record.get("linkage") != "exact" and not rule.shared_ids:
         yield Claim(PATH, content, None, "its call id stands on several calls")
         return
     if rule.most is not None and sum(len(encoded(one).encode()) for one in native) > rule.most:

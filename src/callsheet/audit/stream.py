@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from callsheet.audit.captures import blobs_in, check_blob, check_captures
 from callsheet.audit.case import Case
-from callsheet.audit.cite import MEMBER, Reading
+from callsheet.audit.cite import MEMBER, Cite, Reading
 from callsheet.audit.envelope import ENVELOPE, check_envelope
 from callsheet.audit.facts import Facts
 from callsheet.audit.finding import COUNT, Claim, Json
@@ -27,6 +27,7 @@ from callsheet.audit.heads import (
 from callsheet.audit.ledger import Ledger, unit_index
 from callsheet.audit.scan import found_units, unit_key
 from callsheet.audit.sent import check_content
+from callsheet.audit.shapes import is_dead
 from callsheet.records.bundle import Bundle, StreamEntry
 from callsheet.records.stream import stream_lines
 from callsheet.registry import Registry
@@ -158,18 +159,29 @@ class StreamAudit:
                     yield from claims
 
 
+def _cite_all(case: Case, cite: Cite) -> None:
+    """Marks every unit of a line as cited."""
+    for unit in case.registry.unit:
+        for index, _, _ in found_units(unit, cite.root):
+            case.scan(cite).units[unit.record].cite(unit_key(cite.line, index))
+
+
 def _cite(case: Case) -> Iterator[Claim]:
     """Marks what a record cites; a call or result must be made of a native one."""
-    unit = next((unit for unit in case.registry.unit if unit.record == case.kind), None)
+    units = [unit for unit in case.registry.unit if unit.record == case.kind]
+    roles = {unit.role for unit in units}
     for cite in case.cites:
         scan = case.scan(cite)
         if case.kind == "session" and cite.role == MEMBER and scan.has_units:
             continue  # it stands for the session; such a line has a record of its own besides
         if cite.data and scan.starts:
             scan.cite(case.record["native"]["refs"][cite.number]["offset"], len(cite.data))
-        if unit is None or cite.role != unit.role or not cite.line:
+        if case.kind == "unmapped" and case.registry.marks.ordinal and is_dead(case, cite):
+            _cite_all(case, cite)  # its calls and results are no part of the thread's history
+        if cite.role not in roles or not cite.line or case.kind not in scan.units:
             continue
-        if cite.pointer in {pointer for _, pointer, _ in found_units(unit, cite.root)}:
+        found = (one for unit in units if unit.role == cite.role for one in found_units(unit, cite.root))
+        if cite.pointer in {pointer for _, pointer, _ in found}:
             scan.units[case.kind].cite(unit_key(cite.line, unit_index(cite.pointer)))
         else:
             path = ("native", "refs", cite.number, "pointer")

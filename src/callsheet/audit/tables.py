@@ -18,6 +18,7 @@ from typing import Any
 from callsheet.audit.case import Case
 from callsheet.audit.cite import Cite
 from callsheet.audit.scan import found_units
+from callsheet.audit.shapes import SHAPES
 from callsheet.registry import LineRule, Rule, first
 from callsheet.registry.facts import Fact, Unit
 from callsheet.registry.via import derived_id, tags, wrapped_in
@@ -377,6 +378,7 @@ TABLES: dict[str, Table] = {
     "agent_file": agent_file,
     "answers": answers,
     "task_id": task_id,
+    **SHAPES,
 }
 """Table names that a fact may give."""
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from callsheet.audit.finding import Path
+from callsheet.registry.via import json_text
 from callsheet.registry.when import MISSING, follow
 from callsheet.wire.lossless import has_lone_surrogate, without_lone_surrogates
 
@@ -81,6 +82,18 @@ def _short(value: Any, most: int = 100) -> str:
     return text if len(text) <= most else text[:most] + "…"
 
 
+def lead(value: Any, pointer: str) -> Any:
+    """The value at a pointer; a step into a text goes into the JSON text that it is."""
+    found = follow(value, pointer)
+    if found is not MISSING:
+        return found
+    for step in pointer.lstrip("/").split("/"):
+        value = follow(json_text(value) if isinstance(value, str) else value, f"/{step}")
+        if value is MISSING:
+            break
+    return value
+
+
 def walk(value: Any, pointer: str, bound: tuple[int, ...], base: str = "") -> Iterator[tuple[str, Any]]:
     """The values at a pointer with ``*``: each with its pointer without.
 
@@ -91,7 +104,7 @@ def walk(value: Any, pointer: str, bound: tuple[int, ...], base: str = "") -> It
         base: Pointer of ``value`` itself.
     """
     head, star, rest = pointer.partition("/*")
-    found = follow(value, head) if head else value
+    found = lead(value, head) if head else value
     if not star:
         if found is not MISSING:
             yield base + head, found
@@ -115,6 +128,19 @@ def _pairs(text: str) -> Any:
         return json.loads(text, object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
         return MISSING
+
+
+def text_pairs(line: bytes, pointer: str) -> list[tuple[str, Any]]:
+    """The members of the object at a pointer of a line, as often as they are written."""
+    value = _pairs(line.decode("utf-8", "replace"))
+    for step in pointer.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        value = (
+            next((item for key, item in value if key == name), MISSING)
+            if isinstance(value, _Pairs)
+            else MISSING
+        )
+    return value if isinstance(value, _Pairs) else []
 
 
 def is_text_of(text: Any, line: bytes, pointer: str) -> bool:

@@ -137,6 +137,8 @@ class ContentRule(Struct, kw_only=True):
     """Bytes of content up to which the captures agree."""
     needs_reply: bool = False
     between: bool = False
+    shared_ids: bool = False
+    """Also where a call id stands on several calls: every stored output is sent as it stands."""
     note: str | None = None
 
     def names(self, tool: str | None) -> bool:

@@ -101,6 +101,16 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             what was sent (decision 7).
         tail: On such a line, the hashes of the messages that it adds.
         hash: On a line with a sent message, its hash.
+        run: What a line is that begins another run, in which item ids begin again.
+        sessions: Pointers to the sessions that the first lines of a file name, on lines that ``session`` holds for.
+        session: What such a line is.
+        base: On such a line, where a thread's history goes on from: ``{thread_id, end_ordinal_exclusive}``.
+        ordinal: A line's position in its thread's history.
+        folder: The folder that the thread works in from this line on.
+        typed: The words that the person typed, on lines that ``types_in`` holds for.
+        types_in: What such a line is.
+        cut: What the source puts in the place of what it left out of an output.
+        cut_bytes: The length that it cuts to.
     """
 
     version: str = ""
@@ -110,6 +120,16 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     requests: Conditions = {}
     tail: str = ""
     hash: str = ""
+    run: Conditions = {}
+    sessions: list[str] = []
+    session: Conditions = {}
+    base: str = ""
+    ordinal: str = ""
+    folder: str = ""
+    typed: str = ""
+    types_in: Conditions = {}
+    cut: str = ""
+    cut_bytes: int = 0
 
 
 COMMON: tuple[Fact, ...] = (

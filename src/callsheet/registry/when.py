@@ -1,8 +1,9 @@
 """Conditions over native JSON: the ``when`` tables of a registry.
 
 Owns JSON pointers (``/a/0/b`` from the native unit's root, ``./a`` from the cited part) and the closed list of tests:
-a literal (equality of value and type), ``{present = bool}``, ``{one_of = [...]}``, ``{not = test}``, and ``{type = …}``
-with one or more of string, object, array, number, boolean, null, joined by ``|``. There is no test on prose.
+a literal (equality of value and type), ``{present = bool}``, ``{one_of = [...]}``, ``{not = test}``, ``{type = …}``
+with one or more of string, object, array, number, boolean, null, joined by ``|``, and ``{prefix = …}`` for ids that a
+harness makes. There is no test on prose.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ def holds(test: Any, value: Any) -> bool:
             good = any(holds(one, value) for one in wanted)
         elif name == "type":
             good = value is not MISSING and json_type(value) in wanted.split("|")
+        elif name == "prefix":
+            good = isinstance(value, str) and value.startswith(wanted)
         elif name == "not":
             good = not holds(wanted, value)
         else:

@@ -46,6 +46,10 @@ class Calls:
         )
         assert record.native is not None
         record.native.namespace = text(payload.namespace)
+        if source == "derived" and payload.type == "web_search_call":
+            event = self._survey.search_event(payload.action)
+            if event is not None:
+                record.native.refs.append(pen.place(event.place, "search", event.pointer))
         if text(payload.id) and payload.id != call_id:
             record.native.id = payload.id
         name = payload.name if isinstance(payload.name, str) else None
@@ -69,9 +73,9 @@ class Calls:
         ):
             return payload.id, "native"
         if payload.type == "web_search_call":
-            found = self._survey.search_id(payload.action)
-            if found is not None:
-                return found, "derived"
+            event = self._survey.search_event(payload.action)
+            if event is not None:
+                return event.call_id, "derived"
         return f"#{self._pen.source.id}.{self._pen.unit.line.number}", "derived"
 
     def _provider(self, payload: Payload, name: str, call_id: str) -> Provider | None:

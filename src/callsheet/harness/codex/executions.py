@@ -106,6 +106,7 @@ class Execution(Struct, kw_only=True):
         words: What the line says of the outcome, for the status table.
         thread: The thread that the line names.
         fields: The members.
+        begins: Whether it is only the beginning.
         data: The line; in an exec log the item or message alone.
     """
 
@@ -117,14 +118,15 @@ class Execution(Struct, kw_only=True):
     started_ms: Any = None
     completed_ms: Any = None
     fields: Fields
+    begins: bool = False
     data: bytes
 
     @property
     def role(self) -> str:
         """The role of a ref to it."""
-        if self.pointer.endswith("/item"):
-            return "item"
-        return "begin" if self.kind.endswith("_begin") else "end"
+        if self.begins:
+            return "begin"
+        return "item" if self.pointer.endswith("/item") else "end"
 
     @property
     def members(self) -> dict[str, Raw]:

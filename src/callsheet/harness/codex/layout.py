@@ -23,6 +23,8 @@ from callsheet.harness.codex.trace import traces_near
 from callsheet.wire.inflate import head_of, is_compressed
 
 KIND = "codex"
+BASE = "codex-base"
+"""Kind of a source that belongs to another session: this one's history goes on from it, or was compared with it."""
 TYPES = frozenset(
     {
         "session_meta",

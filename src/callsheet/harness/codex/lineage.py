@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from callsheet.harness._port import Desk
 from callsheet.harness._port.veil import Veil
-from callsheet.harness.codex.layout import KIND, Parts, RolloutFile
+from callsheet.harness.codex.layout import BASE, KIND, Parts, RolloutFile
 from callsheet.harness.codex.shapes import ABSENT, FAILS
 from callsheet.harness.codex.tape import Stretch
 from callsheet.records import SourceEntry
@@ -40,10 +40,16 @@ class Lineage(NamedTuple):
 
 
 class Shelf:
-    """Opens each file of a session once."""
+    """Opens each file of a session once.
 
-    def __init__(self, desk: Desk) -> None:
+    Args:
+        desk: Opens sources.
+        own: Paths of the files whose lines are this session's; others are only gone on from, or compared with.
+    """
+
+    def __init__(self, desk: Desk, own: frozenset[str]) -> None:
         self._desk = desk
+        self._own = own
         self._open: dict[str, SourceEntry] = {}
 
     def source(self, file: RolloutFile) -> SourceEntry:
@@ -54,7 +60,9 @@ class Shelf:
         """
         found = self._open.get(file.path)
         if found is None:
-            found = self._open[file.path] = self._desk.source(file.path, KIND)
+            found = self._open[file.path] = self._desk.source(
+                file.path, KIND if file.path in self._own else BASE
+            )
         return found
 
 

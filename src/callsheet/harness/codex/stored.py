@@ -110,7 +110,9 @@ class Reader:
         head = survey.head
         refs: list[Ref] = []
         if head.place is not None:
-            refs.append(self.pen.place(head.place, "meta", "/payload"))
+            refs.append(self.pen.place(head.place, "meta", head.pointer))
+        if survey.cwd_place is not None:
+            refs.append(self.pen.place(survey.cwd_place, "cwd", "/payload"))
         if survey.title is not None:
             refs.append(self.pen.place(survey.title[1], "title", "/payload/thread_name"))
         sources = list(self.thread.tape.sources)
@@ -182,7 +184,7 @@ class Reader:
             payload, pointer = self._bare(), ""
             kind = f"response_item/{line.type}"
         if seen.dead:
-            pen.unmapped(f"reverted/{kind}")
+            pen.unmapped(f"reverted/{self._native_type(kind, payload)}")
             return
         handler = _HANDLERS.get(kind)
         if handler is not None and payload is not None:
@@ -357,7 +359,8 @@ class Codex:
         parts: layout.Parts = session.parts
         registry = load("codex")
         veil = Veil(desk)
-        shelf = Shelf(desk)
+        paths = (file.path for group in (parts.files, *parts.agents) for file in group)
+        shelf = Shelf(desk, frozenset(paths))
         main = Thread(desk, veil, shelf, parts.files, parts, registry)
         agents = _agents(desk, veil, shelf, parts, registry)
         trace = _trace(desk, veil, parts.trace)
@@ -461,7 +464,7 @@ def _told(reader: Reader, child: Thread, streams: dict[str, str]) -> str | None:
         agent_id=child.id, stream=streams.get(child.id), name=child.files[0].agent, status="unknown"
     )
     ref = (
-        reader.pen.place(place, "meta", "/payload")
+        reader.pen.place(place, "meta", child.survey.head.pointer)
         if place
         else Ref(source=child.tape.sources[-1].id, role="member")
     )

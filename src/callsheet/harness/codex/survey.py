@@ -11,7 +11,7 @@ Must never know: records, what becomes of a line.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -85,11 +85,13 @@ class Head:
     Attributes:
         meta: The decoded payload (or the bare header of 0.20); empty when the file has none.
         place: Where it stands.
+        pointer: Where in its line.
     """
 
     def __init__(self) -> None:
         self.meta: dict[str, Any] = {}
         self.place: Place | None = None
+        self.pointer = "/payload"
 
     def text(self, name: str) -> str | None:
         """A member that is a non-empty text."""
@@ -104,12 +106,21 @@ class Head:
         return spawn if isinstance(spawn, dict) else {}
 
 
+class SearchEvent(NamedTuple):
+    """The event that names a search: the call's id, where it stands, and where in its line."""
+
+    call_id: str
+    place: Place
+    pointer: str
+
+
 class Survey:
     """What the first pass found out about one thread.
 
     Attributes:
         head: Facts of the session record.
         cwd: The first working directory.
+        cwd_place: The line that says it, where the thread's first line does not.
         title: The last name that the thread was given, and where.
         calls: What stands under each call id.
         repeats: Positions of units that repeat an earlier one, with that one's position.
@@ -117,13 +128,14 @@ class Survey:
         typed: Hashes of texts that the person typed, as events of older files tell.
         tells_typed: Whether there are such events.
         has_usage: Whether the thread has ``token_usage_record`` lines.
-        searches: For each search: how many calls without id and how many events, and the event's id.
+        searches: For each search: how many calls without id and how many events, and the last event.
         secrets: Calls that ask for a secret.
     """
 
     def __init__(self, tape: Tape, veil: Veil, registry: Registry, *, keep_reasoning: bool) -> None:
         self.head = Head()
         self.cwd: str | None = None
+        self.cwd_place: Place | None = None
         self.title: tuple[str, Place] | None = None
         self.calls = CallTable()
         self.repeats: dict[int, int] = {}
@@ -131,7 +143,7 @@ class Survey:
         self.typed: set[int] = set()
         self.tells_typed = False
         self.has_usage = False
-        self.searches: dict[bytes, tuple[int, int, str | None]] = {}
+        self.searches: dict[bytes, tuple[int, int, SearchEvent | None]] = {}
         self.secrets: dict[str, Asked] = {}
         self.secrets_given: dict[str, bool] = {}
         self.invented_turns: set[str] = set()
@@ -172,10 +184,10 @@ class Survey:
 
     def is_search_id(self, execution: Execution) -> bool:
         """Whether an event names the search of a call that has no id."""
-        return (
-            execution.kind == "web_search_end"
-            and self.search_id(execution.fields.action) == execution.call_id
-        )
+        if execution.kind not in ("web_search_end", "WebSearch"):
+            return False
+        found = self.search_event(execution.fields.action)
+        return found is not None and found.call_id == execution.call_id
 
     # -- first pass ---------------------------------------------------------------------------------------------
 
@@ -210,6 +222,7 @@ class Survey:
         elif line.type == "turn_context" and self.cwd is None:
             value = value_of(payload_text(unit.data))
             self.cwd = text(value.get("cwd")) if isinstance(value, dict) else None
+            self.cwd_place = self._place(number, unit) if self.cwd is not None else None
         elif line.type == "compacted":
             self._reasoning(number, unit, "compacted")
         elif line.payload is None and line.record_type is None and line.type is not None:
@@ -233,7 +246,9 @@ class Survey:
         inner = meta.get("meta")  # some exporters wrap it once more
         self.head.meta = inner if isinstance(inner, dict) else meta
         self.head.place = self._place(number, unit)
-        self.cwd = self.head.text("cwd") or self.cwd
+        self.head.pointer = "" if meta is value else "/payload"
+        if self.head.text("cwd") is not None:
+            self.cwd, self.cwd_place = self.head.text("cwd"), None
 
     def _first_own(self) -> range:
         first = next((at for at, one in enumerate(self._tape.stretches) if one.session is None), 0)
@@ -289,7 +304,9 @@ class Survey:
                 if item.type == "McpToolCall":
                     self.calls.flag(item.id, IDENTITY)
                 elif item.type == "WebSearch":
-                    self._search(item.action, item.id)
+                    self._search(
+                        item.action, SearchEvent(item.id, self._place(number, unit), "/payload/item")
+                    )
             elif item.type == "Reasoning":
                 self._reasoning(number, unit, "Reasoning")
         elif kind == "token_count":
@@ -300,7 +317,10 @@ class Survey:
                 if kind == "mcp_tool_call_end":
                     self.calls.flag(payload.call_id, IDENTITY)
                 elif kind == "web_search_end":
-                    self._search(payload.action, payload.call_id)
+                    self._search(
+                        payload.action,
+                        SearchEvent(payload.call_id, self._place(number, unit), "/payload"),
+                    )
         elif kind == "user_message":
             if payload.kind is None or payload.kind == "plain":
                 self.tells_typed = True
@@ -314,24 +334,21 @@ class Survey:
             if payload.turn_id == f"rollout-{ordinal}":
                 self.invented_turns.add(payload.turn_id)
 
-    def _search(self, action: msgspec.Raw, event_id: str | None) -> None:
+    def _search(self, action: msgspec.Raw, event: SearchEvent | None) -> None:
         """Counts a search without id, or an event that names one, by what is searched for."""
         key = search_key(action)
         calls, events, known = self.searches.get(key, (0, 0, None))
-        if event_id is None:
-            self.searches[key] = (calls + 1, events, known)
-        else:
-            self.searches[key] = (calls, events + 1, event_id)
+        self.searches[key] = (calls + 1, events, known) if event is None else (calls, events + 1, event)
 
-    def search_id(self, action: msgspec.Raw) -> str | None:
-        """The id that an event gives to a search whose call has none.
+    def search_event(self, action: msgspec.Raw) -> SearchEvent | None:
+        """The event that names the id of a search whose call has none.
 
         Only where one call and one event of the whole thread search for this very thing, and nothing else has the id.
         """
-        calls, events, event_id = self.searches.get(search_key(action), (0, 0, None))
-        if calls != 1 or events != 1 or event_id is None or self.calls.count(CALL, event_id):
+        calls, events, event = self.searches.get(search_key(action), (0, 0, None))
+        if calls != 1 or events != 1 or event is None or self.calls.count(CALL, event.call_id):
             return None
-        return event_id
+        return event
 
     # -- raw chain of thought -----------------------------------------------------------------------------------
 

@@ -35,7 +35,6 @@ from callsheet.registry.when import MISSING
 
 NOT_ASKED = "raw chain of thought is kept only when asked for"
 ENCRYPTED = "encrypted by the model's provider"
-INVENTED = "a migration of an older file wrote this end; nothing recorded it"
 
 MOST = 1 << 53
 _TAG = re.compile(r"\s*<([A-Za-z][A-Za-z_-]{0,40})>")
@@ -219,7 +218,7 @@ class Talk:
             assert record.native is not None
             record.native.synthetic = True
             if kind == "task_complete":
-                record.status, record.reason = "unknown", INVENTED
+                record.status = "unknown"
         key = f"turn {record.turn_id}"
         pen.revise(key, record)
         if kind != "task_started":

@@ -167,7 +167,7 @@ class Events:
         execution = _execution(kind, call_id, raw)
         if execution is None:
             return
-        if kind.endswith("_begin"):
+        if execution.begins:
             self._call(execution)
             return
         if call_id is not None:
@@ -188,7 +188,7 @@ class Events:
             pen.revise(f"call {call_id}", record)
         else:
             pen.write(record)
-        if call_id is None or not execution.kind.endswith("_begin"):
+        if call_id is None or not execution.begins:
             return
         unit = pen.unit
         place = Place(pen.source, unit.line.number, unit.line.offset + unit.start, len(unit.data))
@@ -246,7 +246,15 @@ def _execution(kind: str, call_id: str | None, raw: Raw) -> Execution | None:
     except FAILS:
         return None
     words = words_of(fields, "msg", False)
-    return Execution(kind=kind, call_id=call_id, pointer=POINTER, words=words, fields=fields, data=bytes(raw))
+    return Execution(
+        kind=kind,
+        call_id=call_id,
+        pointer=POINTER,
+        words=words,
+        fields=fields,
+        begins=kind.endswith("_begin"),
+        data=bytes(raw),
+    )
 
 
 _TURNS = {"task_started": "running", "task_complete": "completed", "turn_aborted": "interrupted"}

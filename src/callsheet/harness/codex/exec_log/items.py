@@ -67,12 +67,15 @@ class Items:
     def _turned(self, line: LogLine, status: str, over: bool) -> None:
         pen, before = self._pen, self._turn
         named = text(line.turn_id)
+        native = pen.native("turn")
         if before is not None and over and (named is None or named == before.turn_id):
             turn_id, source = before.turn_id, before.id_source
+            assert before.native is not None
+            native.refs += [msgspec.structs.replace(ref, role="start") for ref in before.native.refs]
         else:
             turn_id = named or f"#{pen.source.id}.{pen.unit.line.number}"
             source = "native" if named else "derived"
-        record = Turn(turn_id=turn_id, id_source=source, status=status, native=pen.native("turn"))
+        record = Turn(turn_id=turn_id, id_source=source, status=status, native=native)
         if isinstance(line.error, dict):
             record.error = error_of(line.error)
         pen.revise(f"turn {turn_id}", record)
@@ -150,6 +153,7 @@ class Items:
             pointer=POINTER,
             words=words_of(fields, "item", False),
             fields=fields,
+            begins=line.type == "item.started",
             data=bytes(line.item),
         )
         other = written[-1] if len(written) > 1 and written[-1] != item_id else None
@@ -197,7 +201,7 @@ class Items:
     def _changed(self, execution: Execution, named: Identity | None, state: str) -> None:
         pen, pointer = self._pen, f"{POINTER}/changes"
         call_id = self._outcomes.single(named) if named is not None else None
-        native = pen.native("item", pointer)
+        native = pen.native(execution.role, pointer)
         record = file_change(pen, execution.fields.changes, call_id, state, native, pointer)
         if record is not None:
             pen.write(record)
