@@ -85,14 +85,14 @@ class Facts:
                     return
                 if best is None or len(attempt.wrong) < len(best.wrong):
                     best = attempt
-        if best is None and _carried(case, path, value):
-            yield Claim(path, value, Evidence("carried", -1, str(case.record.get("supersedes"))))
-            return
         if isinstance(value, dict | list) and value and self.is_container(case.kind, name):
             inner = list(self._inside(case, path, value, bound))
             if best is None or sum(claim.evidence is None for claim in inner) <= len(best.wrong):
                 yield from inner
                 return
+        if best is None and _carried(case, path, value):
+            yield Claim(path, value, Evidence("carried", -1, str(case.record.get("supersedes"))))
+            return
         if best is not None:
             for inside, said, why in best.wrong:
                 yield Claim((*path, *inside), said, None, why)
