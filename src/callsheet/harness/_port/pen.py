@@ -76,6 +76,12 @@ def number(value: Any) -> int | float | None:
     return value if value == value and abs(value) != float("inf") else None
 
 
+def amount(value: Any) -> int | float | None:
+    """The value if it is a number that survives and can be an amount of anything; none is negative."""
+    found = number(value)
+    return found if found is not None and found >= 0 else None
+
+
 def raw_json(value: Any) -> Raw:
     """A decoded value as JSON text for a record."""
     return Raw(msgspec.json.encode(value))
@@ -87,6 +93,10 @@ def verbatim(raw: Raw) -> str:
     Reading a string of several kilobytes only to write it again would cost more than all else together.
     """
     return cast(str, raw)
+
+
+DIGESTS = 64
+"""Digests of other units that are remembered."""
 
 
 class Place(NamedTuple):
@@ -121,6 +131,7 @@ class Pen:
         self._sha: str | None = None
         self._roots = sorted(roots.items(), key=lambda item: -len(item[1]))
         self._last: dict[str, str] = {}
+        self._digests: dict[tuple[str, int], str] = {}
 
     def take(
         self,
@@ -174,12 +185,20 @@ class Pen:
 
     def place(self, place: Place, role: str, pointer: str | None = None, sha256: str | None = None) -> Ref:
         """A ref to another unit, read again for its digest unless that is given."""
+        if sha256 is None:
+            key = (place.source.id, place.offset)
+            sha256 = self._digests.get(key)
+            if sha256 is None:
+                # Many results of one message cite one request.
+                sha256 = self._digests[key] = self.veil.sha256(place.source, place.offset, place.size)
+                if len(self._digests) > DIGESTS:
+                    del self._digests[next(iter(self._digests))]
         return Ref(
             source=place.source.id,
             line=place.line,
             offset=place.offset,
             bytes=place.size,
-            sha256=sha256 or self.veil.sha256(place.source, place.offset, place.size),
+            sha256=sha256,
             role=role,
             pointer=pointer,
         )
@@ -258,7 +277,7 @@ class Pen:
     def inline(self, record: Record, member: str, value: Raw, pointer: str) -> bool:
         """Whether a value may stand in the record itself; if not, it goes to a blob and the capture says so."""
         exact = None if self.unit.exact is None else self.exact(pointer)
-        if exact is None and len(value) <= INLINE_MOST and lossless.fits(bytes(value)):
+        if exact is None and len(value) <= INLINE_MOST and lossless.fits(value):
             return True
         if exact is not None and lossless.lossless(exact.encode()) and len(exact) <= INLINE_MOST:
             return True

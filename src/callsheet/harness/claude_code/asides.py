@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from callsheet.harness.claude_code.pen import Pen, raw_json
+from callsheet.harness._port.pen import Pen, raw_json
 from callsheet.harness.claude_code.reread import input_at
 from callsheet.harness.claude_code.shapes import NativeBlock, text, value_of
 from callsheet.harness.claude_code.survey import Survey

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Raw
 
 from callsheet.harness._port import Desk
-from callsheet.harness.claude_code.pen import amount
+from callsheet.harness._port.pen import amount
 from callsheet.harness.claude_code.shapes import text
 from callsheet.harness.claude_code.tooluse import tool_use
 from callsheet.records import BlobRef, Capture, Native, Ref, SourceEntry, Unmapped

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Raw
 
 from callsheet.harness._port import Desk
-from callsheet.harness.claude_code.pen import raw_json
+from callsheet.harness._port.pen import raw_json
 from callsheet.harness.claude_code.shapes import verbatim
 from callsheet.records import Part
 from callsheet.wire import lossless

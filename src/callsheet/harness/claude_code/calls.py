@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from callsheet.harness.claude_code.pen import Pen
+from callsheet.harness._port.pen import Pen
 from callsheet.harness.claude_code.shapes import FAILS, NativeBlock, NativeLine, text
 from callsheet.harness.claude_code.survey import Survey, composite_name
 from callsheet.records import Provider, ToolCall

@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec import Raw
 
+from callsheet.harness._port.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code import blocks
-from callsheet.harness.claude_code.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code.shapes import NativeLine, NativeMessage, text, value_of
 from callsheet.harness.claude_code.tooluse import exit_code
-from callsheet.records import Compaction, Count, Hook, Message, Notice, Part, Turn, Unmapped, Usage
+from callsheet.records import Compaction, Count, Hook, Message, Notice, Part, Turn, Usage
 from callsheet.registry import LineRule, Registry
 from callsheet.registry.when import MISSING, follow, json_type, matches
 from callsheet.wire.lossless import MAX_SAFE, encode_clean
@@ -335,15 +335,6 @@ class Events:
                 scope="session", cumulative=True, counts=counts, native=self._pen.native("session")
             )
             self._pen.write(record)
-
-    # -- the rest -----------------------------------------------------------------------------------------------
-
-    def unmapped(self, native_type: str | None, value: Raw, pointer: str | None = None) -> None:
-        """Keeps a line, or a block of one, that nothing maps."""
-        record = Unmapped(native_type=native_type, native=self._pen.native("line", pointer))
-        if self._pen.inline(record, "value", value, pointer or ""):
-            record.value = value
-        self._pen.write(record)
 
 
 def _scalar(value: Any) -> tuple[str, Any]:

@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Raw
 
 from callsheet.harness._port import INLINE_MOST
+from callsheet.harness._port.pen import Pen, Place
 from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.attached import Attached
 from callsheet.harness.claude_code.deliveries import Delivery
-from callsheet.harness.claude_code.pen import Pen
 from callsheet.harness.claude_code.sent_block import cut
 from callsheet.harness.claude_code.shapes import (
     ABSENT,
@@ -175,7 +175,7 @@ class Results:
         if delivered.blob is not None:
             data = pen.desk.read(pen.source, delivered.blob.offset, delivered.blob.size)
             role = "sent" if delivered.source == "blob" else "proof"
-            record.native.refs.append(pen.place(*delivered.blob, role=role, pointer=delivered.pointer))
+            record.native.refs.append(pen.place(Place(pen.source, *delivered.blob), role, delivered.pointer))
             if delivered.source == "blob":
                 try:
                     content = follow(lossless.decode(data), f"{delivered.pointer}/content")
@@ -183,7 +183,7 @@ class Results:
                     return None, UNREADABLE
         if delivered.source == "stored":
             content = value_of(block.content) if delivered.keep or not is_text(block.content) else STORED
-        record.native.refs.append(pen.place(*delivered.request, role="request", pointer=None))
+        record.native.refs.append(pen.place(Place(pen.source, *delivered.request), "request"))
         if content is STORED:
             return content, None
         return cut("" if content is None else content, delivered.keep), None

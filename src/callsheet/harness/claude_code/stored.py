@@ -14,21 +14,21 @@ from typing import Any
 from msgspec import Raw
 
 from callsheet.harness._port import Desk, Folder, Session, Stream
+from callsheet.harness._port.pen import Pen, Place
 from callsheet.harness._port.units import Hole, Unit, native_units
+from callsheet.harness._port.veil import Veil
 from callsheet.harness.claude_code import layout
 from callsheet.harness.claude_code.asides import Asides
 from callsheet.harness.claude_code.attached import Attached
 from callsheet.harness.claude_code.events import Events, Lines, tags
 from callsheet.harness.claude_code.family import Family, File, subagent
-from callsheet.harness.claude_code.pen import Pen
 from callsheet.harness.claude_code.results import Results
 from callsheet.harness.claude_code.shapes import READING, NativeLine, text, value_of
 from callsheet.harness.claude_code.talk import Talk
-from callsheet.records import FORMAT, Agent, Gap, Native, Parent, Ref, SourceEntry
+from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import Registry, load
 from callsheet.wire import lossless
-from callsheet.wire.blobs import digest
 from callsheet.wire.lines import Line
 
 
@@ -51,7 +51,7 @@ class Reader:
         self.survey = survey
         self.sources = sources
         self.roots = {"project": survey.cwd} if survey.cwd else {}
-        self.pen = Pen(desk, file.source, stream, self.roots)
+        self.pen = Pen(desk, Veil(desk), stream, self.roots)
         lines = Lines(registry)
         self.events = Events(self.pen, registry, lines)
         self.asides = Asides(self.pen, survey, registry)
@@ -80,7 +80,7 @@ class Reader:
         found: dict[tuple[str, int], Ref] = {}
         for name, spot in self.survey.spots.items():
             role = name if name in ("title", "fork") else "member"
-            found.setdefault((role, spot.offset), self.pen.place(*spot, role=role))
+            found.setdefault((role, spot.offset), self.pen.place(Place(self.file.source, *spot), role))
         return list(found.values()) or [Ref(source=self.file.source.id, role="member")]
 
     def body(self) -> None:
@@ -90,7 +90,7 @@ class Reader:
             self.desk.diagnose(doubt.code, doubt.message, self.file.source, doubt.line)
         for unit in native_units(self.desk.lines(self.file.source), READING):
             if isinstance(unit, Hole):
-                self._gap(unit)
+                self.pen.gap(self.file.source, unit)
                 continue
             place = (unit.line.number, unit.start)
             if place in survey.repeats:
@@ -103,50 +103,20 @@ class Reader:
                 self._unit(unit, place)
             except (RecursionError, lossless.NotJson):
                 # What could be read before this depth stands as records; the gap says that it is not all.
-                self._gap(Hole(unit.line, unit.start, len(unit.data), "too_deep"))
+                self.pen.gap(self.file.source, Hole(unit.line, unit.start, len(unit.data), "too_deep"))
         self._late_notices()
-
-    def _gap(self, hole: Hole) -> None:
-        offset = hole.line.offset + hole.start
-        data = hole.line.data[hole.start : hole.start + hole.size]
-        gap = Gap(
-            reason=hole.reason,
-            source=self.file.source.id,
-            line=hole.line.number,
-            offset=offset,
-            bytes=hole.size,
-            native=Native(
-                refs=[
-                    Ref(
-                        source=self.file.source.id,
-                        line=hole.line.number,
-                        offset=offset,
-                        bytes=hole.size,
-                        sha256=digest(data),
-                        role="gap",
-                    )
-                ]
-            ),
-        )
-        self.pen.stream.write(gap)
-        self.desk.diagnose(
-            hole.reason,
-            f"{hole.size} bytes from offset {offset} hold no record",
-            self.file.source,
-            hole.line.number,
-        )
 
     def _unit(self, unit: Unit[NativeLine], place: tuple[int, int]) -> None:
         line = unit.native
         if line is None:
-            self.pen.take(unit)
-            self.events.unmapped(None, Raw(unit.data))
+            self.pen.take(self.file.source, unit)
+            self.pen.unmapped(None, Raw(unit.data))
             return
         inherited = self.survey.inherited.get(place)
         if inherited is None and line.sessionId != self._stem and self._stem and text(line.sessionId):
             inherited = line.sessionId
-        copies = self.survey.copies.get(place) if self.survey.copies else None
-        self.pen.take(unit, line.timestamp, inherited, copies)
+        copies = self._copies(place) if self.survey.copies else None
+        self.pen.take(self.file.source, unit, line.timestamp, inherited, copies)
         kind = line.type
         if kind == "assistant":
             self.talk.assistant(line)
@@ -164,7 +134,11 @@ class Reader:
         elif kind == "queue-operation":
             self._queued(unit, line)
         if not self.pen.written:
-            self.events.unmapped(_native_type(line), Raw(unit.data))
+            self.pen.unmapped(_native_type(line), Raw(unit.data))
+
+    def _copies(self, place: tuple[int, int]) -> list[Place] | None:
+        found = self.survey.copies.get(place)
+        return [Place(self.file.source, *copy) for copy in found] if found else None
 
     def _progress(self, unit: Unit[NativeLine]) -> None:
         if b'"hook_progress"' not in unit.data and b'"agent_progress"' not in unit.data:
@@ -195,7 +169,7 @@ class Reader:
         for task, (found, (number, offset, size), ts) in self._waiting.items():
             if task not in self.talk.noticed:
                 data = self.desk.read(self.file.source, offset, size)
-                self.pen.take(Unit(Line(number, offset, b""), 0, data, None), ts)
+                self.pen.take(self.file.source, Unit(Line(number, offset, data), 0, data, None), ts)
                 self.asides.notified(found)
 
 

@@ -154,7 +154,6 @@ class Copy(NamedTuple):
     line: int
     offset: int
     size: int
-    sha256: str
 
 
 class Duplicate(NamedTuple):
@@ -507,7 +506,7 @@ def _spot(unit: Unit[SurveyLine]) -> Spot:
 
 
 def _copy(unit: Unit[SurveyLine]) -> Copy:
-    return Copy(unit.line.number, unit.line.offset + unit.start, len(unit.data), digest(unit.data))
+    return Copy(unit.line.number, unit.line.offset + unit.start, len(unit.data))
 
 
 def _content_mark(unit: Unit[SurveyLine]) -> bytes:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from callsheet.harness._port.pen import Pen, amount, raw_json
 from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.asides import Asides
 from callsheet.harness.claude_code.calls import tool_call
 from callsheet.harness.claude_code.events import Events, Lines, tags, wrapped_in
-from callsheet.harness.claude_code.pen import Pen, amount, raw_json
 from callsheet.harness.claude_code.results import Results
 from callsheet.harness.claude_code.shapes import (
     NativeBlock,
@@ -104,7 +104,7 @@ class Talk:
                 self._write_message(author, [blocks.part(value_of(raw), self._pen.desk)], pointer, inference)
             else:
                 name = kind if isinstance(kind, str) else None
-                self._events.unmapped(f"assistant#{name}", raw, pointer)
+                self._pen.unmapped(f"assistant#{name}", raw, pointer)
 
     def _reasoning(self, line: NativeLine, block: NativeBlock, pointer: str, inference: str | None) -> None:
         record = Reasoning(

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from callsheet.harness.claude_code.pen import Pen, amount, number, raw_json
+from callsheet.harness._port.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code.shapes import ABSENT, FAILS, is_string, mark, text, verbatim
 from callsheet.records import Change, Exec, Patch
 
