@@ -113,6 +113,9 @@ def check_part(part: Any, block: Any, blobs: Blobs) -> Iterator[Wrong]:
             yield from _media(part, kind, block, blobs)
         case _:
             wanted = block if isinstance(block, dict) else {}
+            url = _url(block)
+            if url is not None and not url.startswith("data:"):
+                wanted = {"type": "resource_link", "uri": url}
             yield from _members(part, wanted)
 
 
@@ -149,6 +152,13 @@ def _media(part: dict[str, Any], kind: str, block: Any, blobs: Blobs) -> Iterato
     yield from _members(part, wanted)
 
 
+def _url(block: Any) -> str | None:
+    """The address of an image, as text or in an object of its own."""
+    url = block.get("image_url") if isinstance(block, dict) else None
+    url = url.get("url") if isinstance(url, dict) else url
+    return url if isinstance(url, str) else None
+
+
 def _data(block: Any) -> tuple[bytes | None, str | None]:
     """The bytes in a media block and their type, in the shapes that agents and the Model Context Protocol use."""
     if not isinstance(block, dict):
@@ -165,9 +175,8 @@ def _data(block: Any) -> tuple[bytes | None, str | None]:
     if isinstance(block.get("data"), str):
         mime = block.get("mimeType")
         return base64(block["data"]), mime if isinstance(mime, str) else None
-    url = block.get("image_url")
-    url = url.get("url") if isinstance(url, dict) else url
-    if isinstance(url, str) and url.startswith("data:"):
+    url = _url(block)
+    if url is not None and url.startswith("data:"):
         head, _, text = url.removeprefix("data:").partition(",")
         return base64(text), head.partition(";")[0] or None
     return None, None

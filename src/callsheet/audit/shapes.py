@@ -139,7 +139,10 @@ def agent_state(case: Case, _cite: Cite, fact: Fact, values: list[Any]) -> Any:
     rows = [
         row for row in case.registry.terminal_status if row.entity == case.kind and row.source == fact.tag
     ]
-    return next((row.then for row in rows if row.value == value), "unknown")
+    found = next((row.then for row in rows if row.value == value), "unknown")
+    if found == "unknown" and case.before is not None:
+        return case.before.get("status", found)  # a word that says nothing changes nothing
+    return found
 
 
 # -- sessions and threads ----------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def call_id(case: Case, cite: Cite, native: Any, by: Any) -> Any:
     twins = scan.twins(native, case.ledger.repeats.get(cite.source.entry.id, set()))
     if not twins:
         return native
-    of_results = cite.role != "call"
+    of_results = cite.role != "call" or case.kind == "tool_result"
     marked = (hash(by) or 1) if isinstance(by, str) else 0
     known = {twin.by for twin in twins} & ({marked} if of_results else scan.answers(native))
     if marked and known and sum(twin.by == marked for twin in twins) == 1:

@@ -122,6 +122,8 @@ class Reader:
         refs += [
             _whole(stretch.source, "base") for stretch in lineage.stretches if stretch.session is not None
         ]
+        if not refs:
+            refs.append(Ref(source=sources[-1].id, role="member"))
         sources += [source for source in more if all(source.id != one.id for one in sources)]
         record = SessionRecord(
             format=FORMAT,
@@ -132,7 +134,7 @@ class Reader:
             title=survey.title[0] if survey.title else None,
             parent=parent,
             forked_from=head.text("forked_from_id"),
-            native=Native(refs=refs) if refs else None,
+            native=Native(refs=refs),
         )
         self.pen.stream.write(record)
         for thread in lineage.missing:

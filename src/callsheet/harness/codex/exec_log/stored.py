@@ -17,7 +17,7 @@ from callsheet.harness.codex.exec_log.items import Items
 from callsheet.harness.codex.exec_log.shapes import LogLine, head_of_item, reading
 from callsheet.harness.codex.exec_log.survey import Survey
 from callsheet.harness.codex.shapes import text
-from callsheet.records import FORMAT, Agent, Native, SourceEntry
+from callsheet.records import FORMAT, Agent, Native, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import load
 
@@ -50,7 +50,8 @@ class CodexExec:
         roots = {"project": survey.workdir} if survey.workdir else {}
         with desk.stream(session.native_id) as stream:
             pen = Pen(desk, veil, stream, roots)
-            refs = [pen.place(survey.place, "meta", survey.pointer)] if survey.place is not None else []
+            whole = Ref(source=source.id, role="member")
+            refs = [pen.place(survey.place, "meta", survey.pointer)] if survey.place is not None else [whole]
             stream.write(
                 SessionRecord(
                     format=FORMAT,
@@ -58,7 +59,7 @@ class CodexExec:
                     native_session_id=session.native_id,
                     sources=[source],
                     roots=roots or None,
-                    native=Native(refs=refs) if refs else None,
+                    native=Native(refs=refs),
                 )
             )
             _Second(pen, survey, Items(pen, survey, registry), Events(pen, survey, registry)).body(source)
