@@ -133,6 +133,8 @@ class ContentRule(Struct, kw_only=True):
     tools: list[str] = []
     when: Conditions = {}
     evidence: str = ""
+    apis: list[str] = []
+    """Provider APIs of the messages whose calls these results answer; empty for any."""
     most: int | None = None
     """Bytes of content up to which the captures agree."""
     needs_reply: bool = False

@@ -334,7 +334,7 @@ def text_of_rows(path: Path, selections: Sequence[Selection]) -> Iterator[bytes]
 
     The first line is ``{"layout": {"tables", "user_version", "notes"}}``. A row is ``{"table", "key", "column",
     "value"}`` with the column's JSON text as it stands, ``{…, "text"}`` where that is no JSON on one line, or
-    ``{"table", "key", "value"}`` with an object of all columns. Where a table breaks off,
+    ``{"table", "key", "value"}`` with an object of all columns (``…_json`` as JSON). Where a table breaks off,
     ``{"damaged": {"table", "message"}}`` stands in place of the rest.
 
     Raises:
@@ -376,8 +376,15 @@ def _line(selection: Selection, row: dict[str, Value]) -> bytes:
                 else b',"text":' + _encode(data.decode("utf-8", "replace"))
             )
             return head + b',"column":' + _encode(column) + form + b"}\n"
-    whole = _encode({name: _plain(value) for name, value in row.items()})
+    whole = _encode({name: _member(name, value) for name, value in row.items()})
     return head + b',"value":' + whole + b"}\n"
+
+
+def _member(name: str, value: Value) -> Any:
+    """A column in a row's object; one that is named as JSON, and is, stands as the JSON that it holds."""
+    if name.endswith("_json") and isinstance(value, str) and _stands(value.encode()):
+        return msgspec.Raw(value.encode())
+    return _plain(value)
 
 
 def _plain(value: Value) -> Any:

@@ -167,7 +167,7 @@ def test_content_needs_a_capture_and_a_reply(store: Store) -> None:
     made = Made(4)
     made.call(("c1", "exec", {}))
     made.result("c1", "sent")
-    made.call(("c2", "exec", {}), api="openai-responses")
+    made.call(("c2", "exec", {}), api="openai-responses", responseId="msg_2")
     made.result("c2", "another api")
     made.call(("c3", "exec", {}))
     made.result("c3", "y" * 70_000)

@@ -314,13 +314,13 @@ def test_changed_files(made: Made, read: Read) -> None:
     first, second = read(made).of("file_change")
     assert first["changes"] == [
         {
-            "path": {"root": "project", "path": "notes.txt"},
+            "path": {"root": "host", "path": "notes.txt"},
             "change": "add",
             "patch": {"format": "unified", "value": patch},
         }
     ]
     assert [(one["change"], one["path"]["root"]) for one in second["changes"]] == [
-        ("add", "project"),
+        ("add", "host"),
         ("modify", "host"),
     ]
 

@@ -126,6 +126,21 @@ def row_ref(source: SourceEntry, cell: Cell, role: str, pointer: str | None = No
     return ref
 
 
+def layout_ref(source: SourceEntry, lines: Iterable[Line]) -> Ref | None:
+    """A ref to the line that says what the database is made of."""
+    for line in lines:
+        data = original_of(line)
+        return Ref(
+            source=source.id,
+            line=line.number,
+            offset=line.offset,
+            bytes=len(data),
+            sha256=digest(data),
+            role="layout",
+        )
+    return None
+
+
 class RowPen(Pen):
     """A pen for units that may be rows."""
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from callsheet.harness._port.parts import value_of
 from callsheet.harness._port.pen import utc_of_ms
 from callsheet.harness.openclaw.pen import TreePen, keep
@@ -132,8 +130,5 @@ def _options(value: Any) -> list[Option] | None:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    try:
-        found = msgspec.json.decode(value) if isinstance(value, str) else None
-    except (msgspec.DecodeError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {}
+    """An object in a column."""
+    return value if isinstance(value, dict) else {}

@@ -24,7 +24,6 @@ from callsheet.records import (
     FileChange,
     InputRequest,
     Patch,
-    PathRef,
     Plan,
     PlanEntry,
     Question,
@@ -43,10 +42,9 @@ MOST_PENDING = 10_000
 class Effects:
     """Writes what hangs on the calls of one session."""
 
-    def __init__(self, pen: TreePen, survey: Survey, registry: Registry, has_cwd: bool) -> None:
+    def __init__(self, pen: TreePen, survey: Survey, registry: Registry) -> None:
         self._pen = pen
         self._survey = survey
-        self._has_cwd = has_cwd
         self._paths: dict[str, tuple[str, Ref]] = {}
         self._requests: dict[str, tuple[InputRequest, Ref]] = {}
         self._statuses = {
@@ -126,7 +124,7 @@ class Effects:
         if status != "completed" or path is None or details.changed is False:
             return
         created = tool == "write" and details.created is True
-        change = Change(path=self._path(path), change="add" if created else "modify")
+        change = Change(path=self._pen.path(path), change="add" if created else "modify")
         if details.patch and not is_null(details.patch):
             change.patch = Patch(format="unified", value=details.patch)
         elif tool == "write" and details.changed is None:
@@ -145,17 +143,11 @@ class Effects:
         for member, change in (("added", "add"), ("modified", "modify"), ("deleted", "delete")):
             paths = summary.get(member)
             named = [path for path in (paths if isinstance(paths, list) else []) if isinstance(path, str)]
-            changes += [Change(path=self._path(path), change=change) for path in named]
+            changes += [Change(path=self._pen.path(path), change=change) for path in named]
         if changes:
             record = FileChange(scope="call", call_id=call_id, state="applied", changes=changes)
             record.native = self._pen.native("result", "/message/details/summary")
             self._pen.write(record)
-
-    def _path(self, path: str) -> PathRef:
-        """A path as the model wrote it; a relative one is resolved by OpenClaw against the session's folder."""
-        if self._has_cwd and not path.startswith(("/", "~", "\\")) and path[1:2] != ":":
-            return PathRef(root="project", path=path.removeprefix("./") or ".")
-        return self._pen.path(path)
 
     def _plan(self, details: Details, call_id: str) -> None:
         steps = value_of(details.plan)

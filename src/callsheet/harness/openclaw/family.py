@@ -16,6 +16,7 @@ from callsheet.harness.openclaw import layout, shelf
 from callsheet.harness.openclaw.feed import EVENTS, Feed, Transcript
 from callsheet.harness.openclaw.layout import KIND, Member, Parts
 from callsheet.harness.openclaw.reader import Reader, head, write_head
+from callsheet.harness.openclaw.results import Asked
 from callsheet.harness.openclaw.shapes import text
 from callsheet.harness.openclaw.shelf import Around, StateRow
 from callsheet.harness.openclaw.survey import Survey
@@ -71,13 +72,7 @@ class Family:
         survey = Survey(transcript, leaf, keep_reasoning=desk.keep_reasoning)
         version = text(around.get(shelf.META, "app_version"))
         rows, others = self._rows(member, survey)
-        approvals = {
-            row.values["source_tool_call_id"]: row.values["status"]
-            for row in rows
-            if row.cell.table == shelf.APPROVALS
-            and isinstance(row.values.get("source_tool_call_id"), str)
-            and isinstance(row.values.get("status"), str)
-        }
+        approvals = self._asked(rows)
         sources = [feed.source for feed in feeds]
         if source not in sources:
             sources.insert(0, source)
@@ -101,6 +96,15 @@ class Family:
                     reader.row(self.state, row)
                 if index == 0:
                     self._damages(reader)
+
+    def _asked(self, rows: list[StateRow]) -> dict[str, Asked]:
+        """Approval requests by the call that they are about."""
+        found: dict[str, Asked] = {}
+        for row in rows:
+            call_id, status = text(row.values.get("source_tool_call_id")), text(row.values.get("status"))
+            if row.cell.table == shelf.APPROVALS and call_id and status and self.state is not None:
+                found[call_id] = Asked(status, row_ref(self.state, row.cell, "approval"))
+        return found
 
     def _damages(self, reader: Reader) -> None:
         assert self.state is not None

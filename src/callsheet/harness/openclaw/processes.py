@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from callsheet.harness._port.parts import items_of
 from callsheet.harness._port.pen import utc_of_ms
 from callsheet.harness.openclaw.pen import TreePen, keep
@@ -201,11 +199,5 @@ class Processes:
 
 
 def _json(value: Any) -> dict[str, Any]:
-    """An object kept as JSON text in a column."""
-    if not isinstance(value, str):
-        return {}
-    try:
-        found = msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    """An object in a column."""
+    return value if isinstance(value, dict) else {}

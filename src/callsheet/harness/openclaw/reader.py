@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from callsheet.harness._port import Desk, Stream
-from callsheet.harness._port.cells import Damage
+from callsheet.harness._port.cells import Damage, layout_ref
 from callsheet.harness._port.parts import items_of
 from callsheet.harness._port.pen import utc_of_ms
 from callsheet.harness._port.units import Hole, Unit
@@ -27,7 +27,7 @@ from callsheet.harness.openclaw.feed import Found, Transcript
 from callsheet.harness.openclaw.layout import KIND
 from callsheet.harness.openclaw.pen import TreePen
 from callsheet.harness.openclaw.processes import Processes
-from callsheet.harness.openclaw.results import Results
+from callsheet.harness.openclaw.results import Asked, Results
 from callsheet.harness.openclaw.shapes import NESTED, Entry, Message, blocks_of, details_of, nested_of, text
 from callsheet.harness.openclaw.shelf import StateRow
 from callsheet.harness.openclaw.survey import Survey
@@ -49,7 +49,7 @@ class Reader:
         survey: Survey,
         stream: Stream,
         version: str | None,
-        approvals: dict[str, str],
+        approvals: dict[str, Asked],
         streams: dict[str, str],
     ) -> None:
         registry = load(KIND)
@@ -61,7 +61,7 @@ class Reader:
         self.talk = Talk(self.pen, registry)
         self.calls = Calls(self.pen, survey, registry)
         self.results = Results(self.pen, survey, registry, version, approvals)
-        self.effects = Effects(self.pen, survey, registry, bool(survey.cwd))
+        self.effects = Effects(self.pen, survey, registry)
         self.processes = Processes(self.pen, survey, registry, streams)
         self.approvals = Approvals(self.pen, survey, registry)
         self.head_at = self.title_at = -1
@@ -244,6 +244,10 @@ def write_head(reader: Reader, record: SessionRecord, refs: list[Ref]) -> None:
     """Writes the session record, which cites the transcript's own head and title."""
     survey, pen = reader.survey, reader.pen
     cited = list(refs)
+    for source in record.sources or ():
+        layout = layout_ref(source, reader.desk.lines(source)) if source.encoding == "sqlite" else None
+        if layout is not None:
+            cited.append(layout)
     for role, found in (("head", survey.head), ("title", survey.title[1] if survey.title else None)):
         if found is not None and isinstance(found.unit, Unit):
             pen.take(found.source, found.unit)

@@ -8,7 +8,7 @@ Must never know: other results. Text is never read as an outcome.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Raw
 
@@ -27,10 +27,9 @@ from callsheet.harness.openclaw.shapes import (
 )
 from callsheet.harness.openclaw.survey import Survey
 from callsheet.harness.openclaw.verdicts import Verdict, Verdicts
-from callsheet.records import Error, Exec, Provider, ToolResult
+from callsheet.records import Error, Exec, Provider, Ref, ToolResult
 from callsheet.registry import ContentRule, Registry
 from callsheet.registry.versions import in_ranges
-from callsheet.registry.when import matches
 from callsheet.wire import lossless
 
 NO_CAPTURE = "no capture shows what this version sent"
@@ -47,11 +46,23 @@ TIMED = frozenset({"web_fetch", "web_search"})
 LEAST_EXIT, MOST_EXIT = -(1 << 31), (1 << 32) - 1
 
 
+class Asked(NamedTuple):
+    """An approval request that is recorded for a call: its status, and the row that says so."""
+
+    status: str
+    ref: Ref
+
+
 class Results:
     """Turns the results of one session into records."""
 
     def __init__(
-        self, pen: TreePen, survey: Survey, registry: Registry, version: str | None, approvals: dict[str, str]
+        self,
+        pen: TreePen,
+        survey: Survey,
+        registry: Registry,
+        version: str | None,
+        approvals: dict[str, Asked],
     ) -> None:
         self._pen = pen
         self._survey = survey
@@ -71,6 +82,8 @@ class Results:
         verdict = self._verdict(message.toolName, message.isError, details, call_id)
         record = ToolResult(linkage="none", status=verdict.status, permission=verdict.permission)
         record.native = pen.native("result", "/message")
+        if verdict.status == "denied" and call_id in self._approvals:
+            record.native.refs.append(self._approvals[call_id].ref)
         self._link(record, call_id, at)
         self._say(record, verdict, details, message.toolName)
         record.exec = self._exec(details, message.toolName, terminal)
@@ -136,7 +149,7 @@ class Results:
 
     def _verdict(self, tool: Any, error: Any, details: Details, call_id: str | None) -> Verdict:
         approval = self._approvals.get(call_id) if call_id is not None else None
-        return self._verdicts.of(tool, error, details, approval)
+        return self._verdicts.of(tool, error, details, approval.status if approval else None)
 
     def _link(self, record: ToolResult, call_id: str | None, at: int) -> None:
         if call_id is None:
@@ -196,14 +209,13 @@ class Results:
         api = self._survey.api(at)
         key = (tool, api)
         if key not in self._proven:
-            native = {"message": {"api": api}}
             self._proven[key] = next(
                 (
                     rule
                     for rule in self._registry.content
                     if rule.names(tool)
                     and in_ranges(rule.versions, self._version)
-                    and matches(rule.when, native)
+                    and (not rule.apis or api in rule.apis)
                 ),
                 None,
             )

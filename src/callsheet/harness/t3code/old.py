@@ -193,7 +193,7 @@ class OldThread(ThreadWriter):
         status = self.state("turn", "turn", value.get("state")) or "unknown"
         record = Turn(turn_id=turn, status=status, native=self.pen.native("turn", ""))
         self.pen.revise(f"turn {turn}", record)
-        files = listed(json_of(value.get("checkpoint_files_json")))
+        files = listed(value.get("checkpoint_files_json"))
         changes = [
             Change(path=self.pen.path(one["path"]), change=CHANGES.get(str(one.get("kind"))))
             for one in files
@@ -461,11 +461,3 @@ class OldThread(ThreadWriter):
             record = Message(author="harness", content=[Part(type="text", text=words)])
             record.native = self.pen.native("activity", "")
             self.pen.write(record)
-
-
-def json_of(value: Any) -> Any:
-    """The value of a JSON text in a column."""
-    try:
-        return lossless.decode(value.encode()) if isinstance(value, str) else None
-    except lossless.NotJson:
-        return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from callsheet.harness._port import Desk, Stream
-from callsheet.harness._port.cells import Cell, Damage, RowPen, row_ref
+from callsheet.harness._port.cells import Cell, Damage, RowPen, layout_ref, row_ref
 from callsheet.harness._port.pen import utc
 from callsheet.harness._port.units import Unit
 from callsheet.harness._port.veil import Veil
@@ -113,9 +113,9 @@ class ThreadWriter:
             title=title,
             parent=Parent(session=self.thread.parent) if self.thread.parent else None,
         )
-        record.native = Native(refs=refs) if refs else None
-        if record.native is not None:
-            keep(record.native, **provider)
+        made_of = layout_ref(self.source, self.desk.lines(self.source))
+        record.native = Native(refs=[*refs, made_of] if made_of else refs)
+        keep(record.native, **provider)
         self.pen.stream.write(record)
 
     # -- requests -----------------------------------------------------------------------------------------------
