@@ -107,7 +107,7 @@ def test_progress_is_no_reasoning(new: State) -> None:
     (thought,) = sheet.of("reasoning")
     assert thought["capture"]["content"]["state"] == "redacted"
     assert b"private words" not in sheet.everything()
-    assert [one["nativeType"] for one in sheet.of("unmapped")] == ["turn_item/reasoning"]
+    assert [one["nativeType"] for one in sheet.of("unmapped")] == ["reasoning"]
 
 
 def test_reasoning_that_was_asked_for(new: State) -> None:
@@ -274,7 +274,7 @@ def test_a_codex_command_of_v1(old: State) -> None:
         "exitCode": 3,
         "output": "o",
     }
-    assert [one["nativeType"] for one in sheet.of("unmapped")] == ["activity/tool.started"]
+    assert [one["nativeType"] for one in sheet.of("unmapped")] == ["tool.started"]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ class Family:
             record.title = record.title or text(around.get(shelf.NODES, "display_name"))
             record.forked_from = text(around.get(shelf.NODES, "fork_source_session_id")) or record.forked_from
             if member.parent is not None:
-                record.parent = Parent(session=member.parent)
+                record.parent = Parent(session=stream_id(member.parent))
             write_head(reader, record, around.refs + others)
             for gap in lost:
                 stream.write(gap)

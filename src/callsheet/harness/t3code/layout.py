@@ -226,20 +226,18 @@ def _new(own: dict[str, list[Any]]) -> list[Selection]:
 
 def _old(own: dict[str, list[Any]], thread_id: str) -> list[Selection]:
     answers: dict[str, list[Any]] = {"stream_id": [thread_id], "event_type": list(ANSWERS)}
-    event = ("sequence", "event_type", "actor_kind", "occurred_at")
     return [
         Selection(OLD_THREADS, ("thread_id",), where=own, columns=OLD_THREAD_COLUMNS),
         Selection(OLD_SESSIONS, ("thread_id",), where=own, columns=OLD_SESSION_COLUMNS),
         Selection(PENDING, ("request_id",), where=own, order=("created_at",)),
-        Selection(EVENTS, event, _PAYLOAD, answers, ("sequence",)),
+        Selection(EVENTS, ("sequence",), where=answers, order=("sequence",), columns=EVENT_COLUMNS),
         Selection(OLD_MESSAGES, ("message_id",), where=own, order=("created_at",)),
-        Selection(ACTIVITIES, ACTIVITY_KEY, _PAYLOAD, own, ("created_at",)),
+        Selection(ACTIVITIES, ("activity_id",), where=own, order=("created_at",)),
         Selection(OLD_TURNS, ("row_id",), where=own, order=("row_id",)),
     ]
 
 
-ACTIVITY_KEY = ("activity_id", "kind", "turn_id", "created_at")
-"""The columns that a row of an activity is named by; more than its key, because its payload lacks them."""
+EVENT_COLUMNS = ("sequence", "event_id", "event_type", "actor_kind", "occurred_at", "payload_json")
 
 
 def places(environ: dict[str, str], home: str) -> list[str]:

@@ -197,7 +197,7 @@ class NewThread(ThreadWriter):
                 Message(author="harness", content=[words], native=self.pen.native("item", "/failure/message"))
             )
         if not self.pen.written:
-            self.pen.unmapped(f"turn_item/{kind}" if kind else None)
+            self.pen.unmapped(kind)
 
     def _name(self, item: dict[str, Any]) -> tuple[str, str, str | None]:
         """The id of an item's call, whether it is native, and the native one where that is shared."""

@@ -177,7 +177,7 @@ class OldThread(ThreadWriter):
         author = AUTHORS.get(str(value.get("role")), "harness")
         record = Message(author=author, message_id=text(value.get("message_id")))
         record.native = self.pen.native("message", "/text")
-        raw = members_of(Raw(row.unit.data)).get("text", ABSENT) if row.unit is not None else ABSENT
+        raw = row.part("text")
         record.content = [Part(type="text", text=verbatim(raw))] if mark(raw) == b'"' else []
         if value.get("is_streaming") == 1:
             self.pen.capture(record, "content", "truncated", reason="it was still being written")
@@ -228,17 +228,17 @@ class OldThread(ThreadWriter):
         elif kind == "context-window.updated":
             self._window(value)
         elif kind == "context-compaction":
-            self.pen.write(Compaction(native=self.pen.native("activity", "")))
+            self.pen.write(Compaction(native=self.pen.native("activity", "/payload_json")))
         elif kind.startswith("setup-script."):
             self._setup(kind, value)
         elif kind in ("runtime.error", "runtime.warning"):
             self._said(value)
         if not self.pen.written:
-            self.pen.unmapped(f"activity/{kind}")
+            self.pen.unmapped(kind)
 
     def _tool(self, row: Row, value: dict[str, Any]) -> None:
         pen = self.pen
-        data = part_at(Raw(row.unit.data), "data") if row.unit is not None else ABSENT
+        data = row.part("data")
         item = dig(value, "data", "item")
         item = item if isinstance(item, dict) else {}
         native = text(item.get("id"))
@@ -246,7 +246,7 @@ class OldThread(ThreadWriter):
         shared = native if native is not None and self.survey.is_shared(native) else None
         call_id = native if native and not shared else f"{native or ''}#{own}"
         record = ToolCall(call_id=call_id, call_id_source="native" if call_id == native else "derived")
-        record.native = pen.native("activity", "/data/item" if item else "/data")
+        record.native = pen.native("activity", row.pointer("/data/item" if item else "/data"))
         record.native.call_id = shared
         entry = self.items.get(str(value.get("itemType")))
         record.kind = entry.kind if entry else None
@@ -266,8 +266,8 @@ class OldThread(ThreadWriter):
             record.requested_by = "user"
         self._put_input(record, data, item)
         pen.write(record)
-        self._result(record, data, item, shared)
-        self._effects(call_id, data, item)
+        self._result(row, record, data, item, shared)
+        self._effects(row, call_id, data, item)
 
     def _put_input(self, record: ToolCall, data: Raw, item: dict[str, Any]) -> None:
         members = members_of(part_at(data, "item")) if item else {}
@@ -285,15 +285,15 @@ class OldThread(ThreadWriter):
         else:
             record.input_text = bytes(raw).decode()
 
-    def _result(self, call: ToolCall, data: Raw, item: dict[str, Any], shared: str | None) -> None:
+    def _result(self, row: Row, call: ToolCall, data: Raw, item: dict[str, Any], shared: str | None) -> None:
         pen = self.pen
         status = self.state("tool_result", "item", item.get("status")) or "unknown"
         exact = call.call_id_source == "native"
         record = ToolResult(call_id=call.call_id, linkage="exact" if exact else "derived", status=status)
         record.native_call_id = shared
-        record.native = pen.native("activity", "/data/item" if item else "/data")
+        record.native = pen.native("activity", row.pointer("/data/item" if item else "/data"))
         pen.capture(record, "content", "absent", reason=NO_CONTENT)
-        if data and pen.inline(record, "raw", data, "/data"):
+        if data and pen.inline(record, "raw", data, row.pointer("/data")):
             record.raw = data
         message = text(dig(item, "error", "message"))
         record.error = Error(message=message) if message else None
@@ -315,7 +315,7 @@ class OldThread(ThreadWriter):
                     record.exec.output = verbatim(raw)
         pen.write(record)
 
-    def _effects(self, call_id: str, data: Raw, item: dict[str, Any]) -> None:
+    def _effects(self, row: Row, call_id: str, data: Raw, item: dict[str, Any]) -> None:
         if item.get("type") == "fileChange":
             changes = []
             for index, one in enumerate(listed(item.get("changes"))):
@@ -335,7 +335,7 @@ class OldThread(ThreadWriter):
             if changes:
                 state = self.state("file_change", "item", item.get("status")) or "unknown"
                 record = FileChange(scope="call", call_id=call_id, state=state, changes=changes)
-                record.native = self.pen.native("activity", "/data/item/changes")
+                record.native = self.pen.native("activity", row.pointer("/data/item/changes"))
                 self.pen.write(record)
         elif item.get("type") == "collabAgentToolCall":
             agents = item.get("receiverThreadIds")
@@ -344,7 +344,7 @@ class OldThread(ThreadWriter):
                     word = dig(item, "agentsStates", agent, "status")
                     status = self.state("subagent", "agent", word) or "unknown"
                     made = Subagent(agent_id=agent, call_id=call_id, status=status)
-                    made.native = self.pen.native("activity", "/data/item")
+                    made.native = self.pen.native("activity", row.pointer("/data/item"))
                     self.pen.revise(f"agent {agent}", made)
 
     def _denied(self, row: Row, value: dict[str, Any]) -> None:
@@ -354,14 +354,14 @@ class OldThread(ThreadWriter):
         if call_id is None or self.survey.counts.get(call_id):
             call_id, source = f"{call_id or ''}#{row.key.get('activity_id')}", "derived"
         call = ToolCall(call_id=call_id, call_id_source=source, name=text(value.get("toolName")))
-        call.native = self.pen.native("activity", "")
+        call.native = self.pen.native("activity", "/payload_json")
         if call.name is None:
             self.pen.capture(call, "name", "absent", reason=NO_NAME)
         self.pen.capture(call, "input", "absent")
         self.pen.write(call)
         linkage = "exact" if source == "native" else "derived"
         record = ToolResult(call_id=call_id, linkage=linkage, status="denied")
-        record.native = self.pen.native("activity", "")
+        record.native = self.pen.native("activity", "/payload_json")
         self.pen.capture(record, "content", "absent", reason=NO_CONTENT)
         message = text(value.get("detail"))
         record.error = Error(message=message) if message else None
@@ -411,23 +411,23 @@ class OldThread(ThreadWriter):
         if known == SHELL_TASK:
             status = self.state("terminal", "task", word) or "unknown"
             record = Terminal(terminal_id=task, kind="shell", description=name, status=status)
-            record.native = self.pen.native("activity", "")
+            record.native = self.pen.native("activity", "/payload_json")
             self.pen.revise(f"terminal {task}", record)
             return
-        agent = Subagent(agent_id=task, name=name, native=self.pen.native("activity", ""))
+        agent = Subagent(agent_id=task, name=name, native=self.pen.native("activity", "/payload_json"))
         agent.status = self.state("subagent", "task", word) or "unknown"
         self.pen.revise(f"agent {task}", agent)
 
     def _plan(self, row: Row, value: dict[str, Any]) -> None:
-        plan = f"plan {row.key.get('turn_id')}"
+        plan = str(row.key.get("turn_id"))
         entries = [
             PlanEntry(text=one["step"], status=self.state("plan", "step", one.get("status")))
             for one in listed(value.get("plan"))
             if isinstance(one.get("step"), str)
         ]
         record = Plan(plan_id=plan, id_source="derived", entries=entries)
-        record.native = self.pen.native("activity", "/plan")
-        self.pen.revise(plan, record)
+        record.native = self.pen.native("activity", row.pointer("/plan"))
+        self.pen.revise(f"plan {plan}", record)
 
     def _window(self, value: dict[str, Any]) -> None:
         counts = [
@@ -436,7 +436,9 @@ class OldThread(ThreadWriter):
             if name not in WINDOW and (found := number(one)) is not None
         ]
         used, most = number(value.get("usedTokens")), number(value.get("maxTokens"))
-        record = Usage(scope="session", counts=counts or None, native=self.pen.native("activity", ""))
+        record = Usage(
+            scope="session", counts=counts or None, native=self.pen.native("activity", "/payload_json")
+        )
         record.context_used = used if isinstance(used, int) else None
         record.context_window = most if isinstance(most, int) else None
         self.pen.write(record)
@@ -449,7 +451,7 @@ class OldThread(ThreadWriter):
             handler_kind="command",
             name=text(value.get("scriptName")),
             status=self.state("hook", "setup", kind) or "unknown",
-            native=self.pen.native("activity", ""),
+            native=self.pen.native("activity", "/payload_json"),
         )
         assert record.native is not None
         keep(record.native, terminalId=text(value.get("terminalId")), scriptId=text(value.get("scriptId")))
@@ -459,5 +461,5 @@ class OldThread(ThreadWriter):
         words = text(value.get("message")) or text(value.get("detail"))
         if words is not None:
             record = Message(author="harness", content=[Part(type="text", text=words)])
-            record.native = self.pen.native("activity", "")
+            record.native = self.pen.native("activity", "/payload_json")
             self.pen.write(record)

@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from callsheet.harness._port import Desk
 from callsheet.harness._port.cells import Cell, Damage, rows_of
-from callsheet.harness._port.parts import ABSENT, mark, members_of, part_at
+from callsheet.harness._port.parts import ABSENT, mark, part_at
 from callsheet.harness._port.units import Hole, Reading, Unit, native_units
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.t3code import layout
@@ -29,6 +29,10 @@ _READING: Reading[Native] = Reading(
 )
 
 
+PAYLOADS = frozenset({layout.ACTIVITIES, layout.EVENTS})
+"""Tables whose columns say what their payload does not."""
+
+
 class Row(NamedTuple):
     """One row.
 
@@ -36,18 +40,32 @@ class Row(NamedTuple):
         cell: Where it stands.
         unit: Its value as a unit; None when that is damaged, see ``hole``.
         hole: What is damaged.
-        key: The columns that name it.
+        key: The columns that name it; of a row that is its own unit all of them.
+        inner: Where its payload stands in its unit: in a column of it, or it is the unit.
     """
 
     cell: Cell
     unit: Unit[Native] | None
     hole: Hole | None
     key: dict[str, Any]
+    inner: str = ""
 
     @property
     def value(self) -> Native:
-        """The decoded value, an empty object where it is none."""
-        return (self.unit.native or {}) if self.unit is not None else {}
+        """The decoded payload, an empty object where it is none."""
+        value = self.unit.native if self.unit is not None else None
+        found = value.get(self.inner) if value is not None and self.inner else value
+        return found if isinstance(found, dict) else {}
+
+    def part(self, pointer: str) -> Raw:
+        """A part of the payload as its own text."""
+        if self.unit is None:
+            return ABSENT
+        return part_at(Raw(self.unit.data), f"{self.inner}/{pointer}" if self.inner else pointer)
+
+    def pointer(self, pointer: str) -> str:
+        """Where a part of the payload stands in the unit."""
+        return f"/{self.inner}{pointer}" if self.inner else pointer
 
 
 def rows(veil: Veil, source: SourceEntry, table: str | None = None) -> Iterator[Row | Damage]:
@@ -65,6 +83,8 @@ def _row(cell: Cell) -> Row:
     found = list(native_units([cell], _READING))
     only = found[0] if len(found) == 1 else None
     if isinstance(only, Unit) and len(only.data) == len(cell.data):
+        if cell.table in PAYLOADS:
+            return Row(cell, only, None, {**key, **(only.native or {})}, "payload_json")
         return Row(cell, only, None, key)
     reason = only.reason if isinstance(only, Hole) else "bad_json"
     return Row(cell, None, Hole(cell, 0, len(cell.data), reason), key)
@@ -124,7 +144,7 @@ class Survey:
         if row.unit is None:
             return
         for name in names:
-            raw = part_at(Raw(row.unit.data), name)
+            raw = row.part(name)
             if raw and mark(raw) in (b'"', b"{", b"[") and len(raw) > 2:
                 self._hide_piece(row, bytes(raw))
 
@@ -152,7 +172,7 @@ class Survey:
             for given in (value.get("answers"), dig(value, "questionAnswer", "answers")):
                 values.update(dict.fromkeys(secret_values(questions, given, whole=whole)))
             for pointer in ("answers", "questionAnswer/answers", "response"):
-                piece = part_at(Raw(row.unit.data), pointer)
+                piece = row.part(pointer)
                 if piece and mark(piece) in (b'"', b"{", b"["):
                     self._hide_piece(row, bytes(piece))
         for one in values:
@@ -183,4 +203,4 @@ def native_id(item: Native) -> str | None:
 
 def raw_of(row: Row, name: str) -> Raw:
     """A member of a row's value as its own text."""
-    return members_of(Raw(row.unit.data)).get(name, ABSENT) if row.unit is not None else ABSENT
+    return row.part(name)

@@ -39,6 +39,7 @@ from callsheet.records import (
     Subject,
 )
 from callsheet.records import Session as SessionRecord
+from callsheet.records.bundle import stream_id
 from callsheet.registry import load
 
 NO_CONTENT = "T3 Code keeps no record of what reached the model"
@@ -83,8 +84,12 @@ class ThreadWriter:
         """The record's word for a native one."""
         return self.states.get((entity, source, value)) if isinstance(value, str) else None
 
+    inner = ""
+    """Where the payload of the row at hand stands in its unit."""
+
     def take(self, row: Row, ts: Any = None) -> None:
         """Turns to a row."""
+        self.inner = row.pointer("")
         unit = row.unit or Unit(row.cell, 0, row.cell.data, None)
         self.pen.take(self.source, unit, ts)
 
@@ -111,7 +116,7 @@ class ThreadWriter:
             sources=[self.source],
             roots=self.roots or None,
             title=title,
-            parent=Parent(session=self.thread.parent) if self.thread.parent else None,
+            parent=Parent(session=stream_id(self.thread.parent)) if self.thread.parent else None,
         )
         made_of = layout_ref(self.source, self.desk.lines(self.source))
         record.native = Native(refs=[*refs, made_of] if made_of else refs)
@@ -145,7 +150,7 @@ class ThreadWriter:
             options=options_of(next((one["options"] for one in told if one.get("options")), None)),
             reason=_first(told, "reason"),
             feedback=_first(told, "feedback"),
-            native=self.pen.native("request", ""),
+            native=self.pen.native("request", self.inner),
         )
         assert record.native is not None
         record.native.refs += others
@@ -186,7 +191,7 @@ class ThreadWriter:
             mode="questions",
             questions=questions_of(raw),
             secret=True if whole else None,
-            native=self.pen.native("request", ""),
+            native=self.pen.native("request", self.inner),
         )
         assert record.native is not None
         record.native.refs += others
