@@ -40,14 +40,12 @@ class Agents:
         self._states: dict[str, Subagent] = {}
         self._words = {(row.source, row.value): row.then for row in registry.terminal_status}
 
-    def activity(self, item: dict[str, Raw], call_id: str | None) -> bool:
-        """``SubAgentActivity``: an agent was started by a call, or ended."""
-        agent_id = text_of(item.get("agent_thread_id", Raw()))
-        if not agent_id:
-            return False
-        status = self._state("SubAgentActivity", text_of(item.get("kind", Raw())))
-        self.write(agent_id, call_id, text_of(item.get("agent_path", Raw())), status, "item", "/payload/item")
-        return True
+    def activity(self, members: dict[str, Raw], call_id: str | None, pointer: str) -> None:
+        """An agent was started by a call, or ended."""
+        agent_id = text_of(members.get("agent_thread_id", Raw()))
+        if agent_id:
+            status = self._state("SubAgentActivity", text_of(members.get("kind", Raw())))
+            self.write(agent_id, call_id, text_of(members.get("agent_path", Raw())), status, "item", pointer)
 
     def of_call(self, execution: Execution, spawned: bool) -> None:
         """What an item about other agents says of each of them."""

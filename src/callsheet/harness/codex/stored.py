@@ -35,6 +35,7 @@ from callsheet.harness.codex.shapes import (
     line_reading,
     members_of,
     payload_decoder,
+    payload_text,
     text,
     text_of,
 )
@@ -191,6 +192,8 @@ class Reader:
         handler = _HANDLERS.get(kind)
         if handler is not None and payload is not None:
             handler(self, payload, pointer)
+        elif kind in self.talk.notices and payload is not None:
+            self.talk.notice(payload, kind)
         elif line.type == "compacted" and payload is not None:
             self.talk.compacted(payload)
         elif line.type == "token_usage_record" and payload is not None:
@@ -265,12 +268,19 @@ class Reader:
             return
         members = members_of(payload.item)
         if kind == "SubAgentActivity":
-            asked = item_id is not None and self.survey.calls.count(CALL, item_id) == 1
-            self.asides.agents.activity(members, item_id if asked else None)
+            self._activity(members, item_id, "/payload/item")
         elif kind == "Plan":
             words = text_of(members.get("text", Raw()))
             if words is not None:
                 self.asides.plan_item(item_id, words)
+
+    def _activity(self, members: dict[str, Raw], call_id: str | None, pointer: str) -> None:
+        asked = call_id is not None and self.survey.calls.count(CALL, call_id) == 1
+        self.asides.agents.activity(members, call_id if asked else None, pointer)
+
+    def _agent_event(self, _payload: Payload, pointer: str) -> None:
+        members = members_of(payload_text(self._clean()))
+        self._activity(members, text_of(members.get("event_id", Raw())), pointer)
 
     def _execution(self, _payload: Payload, _pointer: str) -> None:
         execution = execution_of(self._clean())
@@ -330,6 +340,7 @@ _HANDLERS: dict[str, Any] = {
     "event_msg/collab_close_end": Reader._execution,
     "event_msg/collab_resume_end": Reader._execution,
     "event_msg/guardian_assessment": Reader._assessment,
+    "event_msg/sub_agent_activity": Reader._agent_event,
 }
 """What becomes of a line, by its type and its payload's type; what is not here is kept unmapped."""
 

@@ -28,7 +28,7 @@ from callsheet.harness.codex.shapes import (
     value_of,
 )
 from callsheet.harness.codex.survey import Survey
-from callsheet.records import Compaction, Count, Error, Message, Part, Reasoning, Turn, Usage
+from callsheet.records import Compaction, Count, Error, Message, Notice, Part, Reasoning, Turn, Usage
 from callsheet.registry import Registry
 from callsheet.registry.via import numbers
 from callsheet.registry.when import MISSING
@@ -50,6 +50,7 @@ class Talk:
         self._kinds: dict[str, str] = {}
         self._roles: dict[str, str] = {}
         self._tags: dict[str, str] = {}
+        self.notices = frozenset(row.type for row in registry.line if row.becomes == "notice")
         for row in registry.line:
             if row.becomes == "message" and row.author:
                 table = (
@@ -134,6 +135,20 @@ class Talk:
         if told:
             record.native.extra = raw_json(told)
         pen.readable(record, "content", f"{pointer}/content")
+        pen.write(record)
+
+    def notice(self, payload: Payload, native_type: str) -> None:
+        """What the harness told the person, or noted: its words, else its members."""
+        pen = self._pen
+        if mark(payload.message) == b'"':
+            write_notice(pen, native_type, payload.message, "/payload/message")
+            return
+        record = Notice(native_type=native_type, native=pen.native("notice", "/payload"))
+        value = payload_text(pen.unit.data) if pen.unit.exact is None else ABSENT
+        if not value:
+            return
+        if pen.inline(record, "value", value, "/payload"):
+            record.value = value
         pen.write(record)
 
     # -- reasoning ----------------------------------------------------------------------------------------------
@@ -242,6 +257,15 @@ class Talk:
         if told:
             record.after = raw_json(told)
         pen.write(record)
+
+
+def write_notice(pen: Pen, native_type: str, words: Raw, pointer: str, item_id: str | None = None) -> None:
+    """Words of the harness for the person."""
+    record = Notice(native_type=native_type, content=[Part(type="text", text=verbatim(words))])
+    record.native = pen.native("notice", pointer)
+    record.native.id = item_id
+    pen.readable(record, "content", pointer)
+    pen.write(record)
 
 
 def _positive(value: Any) -> int | float | None:

@@ -22,7 +22,7 @@ from callsheet.harness.codex.exec_log.shapes import Event, LogLine, event_decode
 from callsheet.harness.codex.exec_log.survey import Survey
 from callsheet.harness.codex.executions import Execution, Fields, put_times, words_of
 from callsheet.harness.codex.shapes import ABSENT, FAILS, mark, members_of, parts_of, text, text_of, value_of
-from callsheet.harness.codex.talk import NOT_ASKED, counts_of
+from callsheet.harness.codex.talk import NOT_ASKED, counts_of, write_notice
 from callsheet.records import FileChange, Message, Part, Plan, PlanEntry, Reasoning, Turn, Usage
 from callsheet.registry import Registry
 
@@ -73,8 +73,11 @@ class Events:
             return
         if kind in _TURNS:
             self._turned(line, event, kind)
-        elif kind in _SAYS:
-            self._said(_SAYS[kind], event.message, f"{POINTER}/message")
+        elif kind == "agent_message":
+            self._said("model", event.message, f"{POINTER}/message")
+        elif kind in _TELLS:
+            if mark(event.message) == b'"':
+                write_notice(self._pen, f"msg/{kind}", event.message, f"{POINTER}/message")
         elif kind == "agent_reasoning":
             self._reasoned(event.text, "summary")
         elif kind == "agent_reasoning_raw_content":
@@ -258,11 +261,5 @@ def _execution(kind: str, call_id: str | None, raw: Raw) -> Execution | None:
 
 
 _TURNS = {"task_started": "running", "task_complete": "completed", "turn_aborted": "interrupted"}
-_SAYS = {
-    "agent_message": "model",
-    "error": "harness",
-    "stream_error": "harness",
-    "warning": "harness",
-    "background_event": "harness",
-}
-"""Messages that are somebody's words."""
+_TELLS = frozenset({"error", "stream_error", "warning", "background_event"})
+"""Messages of the harness for the person."""

@@ -2,7 +2,7 @@
 
 Owns: the state of an item over ``item.started``, ``item.updated`` and ``item.completed``. An execution's start is its
 call and its end the result; where only the end is there, it is both. Words of the agent count when they are complete.
-Errors that are mere warnings are the harness's messages, never an outcome.
+Errors that are mere warnings are notices, never an outcome.
 
 Must never know: the old format.
 """
@@ -20,7 +20,7 @@ from callsheet.harness.codex.exec_log.shapes import LogLine, ids_in
 from callsheet.harness.codex.exec_log.survey import Survey
 from callsheet.harness.codex.executions import Execution, Fields, words_of
 from callsheet.harness.codex.shapes import ABSENT, FAILS, mark, members_of, parts_of, text, text_of, value_of
-from callsheet.harness.codex.talk import counts_of, error_of
+from callsheet.harness.codex.talk import counts_of, error_of, write_notice
 from callsheet.records import Message, Part, Plan, PlanEntry, Reasoning, Turn, Usage
 from callsheet.registry import Registry
 
@@ -58,7 +58,7 @@ class Items:
         elif kind in _TURNS:
             self._turned(line, *_TURNS[kind])
         elif kind == "error":
-            self._said("harness", "/message", line.message)
+            self._told("error", line.message, "/message")
         elif line.item:
             self._item(line)
 
@@ -102,20 +102,25 @@ class Items:
             self._plan(line, fields)
         elif over and kind == "reasoning":
             self._reasoned(line)
-        elif over and kind in _SAYS:
-            author, member = _SAYS[kind]
-            words = members_of(line.item).get(member, ABSENT)
-            self._said(author, f"{POINTER}/{member}", words, text(fields.id))
+        elif over and kind == "agent_message":
+            self._said(members_of(line.item).get("text", ABSENT), text(fields.id))
+        elif over and kind == "error":
+            words = members_of(line.item).get("message", ABSENT)
+            self._told("item.completed/error", words, f"{POINTER}/message", text(fields.id))
 
-    def _said(self, author: str, pointer: str, words: msgspec.Raw, item_id: str | None = None) -> None:
+    def _said(self, words: msgspec.Raw, item_id: str | None) -> None:
         if mark(words) != b'"':
             return
-        pen = self._pen
-        record = Message(author=author, content=[Part(type="text", text=verbatim(words))])
+        pen, pointer = self._pen, f"{POINTER}/text"
+        record = Message(author="model", content=[Part(type="text", text=verbatim(words))])
         record.native = pen.native("message", pointer)
         record.native.id = item_id
         pen.readable(record, "content", pointer)
         pen.write(record)
+
+    def _told(self, native_type: str, words: msgspec.Raw, pointer: str, item_id: str | None = None) -> None:
+        if mark(words) == b'"':
+            write_notice(self._pen, native_type, words, pointer, item_id)
 
     def _reasoned(self, line: LogLine) -> None:
         words = members_of(line.item).get("text", ABSENT)
@@ -213,5 +218,3 @@ _TURNS = {
     "turn.failed": ("failed", True),
 }
 """The state of a turn, and whether it is its last."""
-_SAYS = {"agent_message": ("model", "text"), "error": ("harness", "message")}
-"""Items that are somebody's words: whose, and where they stand."""
