@@ -139,5 +139,10 @@ class StreamWriter:
         return self._file.sha256
 
     def __exit__(self, *error: Any) -> None:
-        self._flush()
+        try:
+            if error[0] is None:
+                self._flush()
+        except BaseException as failed:
+            self._file.__exit__(type(failed), failed, failed.__traceback__)
+            raise
         self._file.__exit__(*error)
