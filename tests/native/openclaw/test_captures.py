@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.native.openclaw.conftest import Sheet, Store, captured, database, insert, sheets
 
 from callsheet.harness.openclaw import OPENCLAW
 from callsheet.testing.check_harness import check_harness
 from callsheet.testing.desk import Files
-from tests.native.openclaw.conftest import Sheet, Store, captured, database, insert, sheets
 
 SCENARIOS = (
     "approvals",

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 import zstandard
+from tests.native.openclaw.conftest import KEY, SESSION, Made, Store, database, insert, sheets, stored
 
+from callsheet.harness.openclaw import OPENCLAW
 from callsheet.library.importing import Failure, Imported, import_sources
 from callsheet.records.bundle import Bundle
 from callsheet.testing.check_harness import check_harness
 from callsheet.testing.desk import Files
 from callsheet.wire.database import without_checks
-from tests.native.openclaw.conftest import KEY, SESSION, Made, Store, database, insert, sheets, stored
-from callsheet.harness.openclaw import OPENCLAW
 
 SECRET = "zz-FAKE-token-000111"
 
@@ -299,7 +299,7 @@ def test_a_cold_archive_comes_before_the_rows(store: Store) -> None:
     assert not sheet.of("gap")
     archive.unlink()
     (sheet,) = sheets(store.agent, Files.below(store.root))
-    assert [gap["reason"] for gap in sheet.of("gap")][0] == "missing_file"
+    assert next(gap["reason"] for gap in sheet.of("gap")) == "missing_file"
     assert sheet.codes["missing_file"] == 1
 
 

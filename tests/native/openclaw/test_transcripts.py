@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-
 from tests.native.openclaw.conftest import SESSION, Made, Read, Sheet
 
 
@@ -484,17 +483,73 @@ ANY: list[Any] = [None, 1, True, [], {}, "x", [1, None], {"id": 1}, [{"type": []
 
 @pytest.mark.parametrize("value", ANY)
 def test_members_of_any_type(made: Made, read: Read, value: Any) -> None:
-    message = (
-        "role content timestamp toolCallId toolName details isError api responseId usage stopReason errorMessage "
-        "provenance customType __openclaw command output exitCode cancelled"
-    ).split()
-    entry = "type id parentId timestamp version cwd name parentSession customType message content summary details".split()
-    details = (
-        "status exitCode exitSignal failureKind durationMs timedOut cwd sessionId pid startedAt error reason "
-        "deniedReason approvalReviews approvalId mcpServer changed patch summary plan childSessionKey answers sessions "
-        "parentToolCallId toolCallId toolName input result"
-    ).split()
-    block = "type text thinking id name arguments data mimeType".split()
+    message = [
+        "role",
+        "content",
+        "timestamp",
+        "toolCallId",
+        "toolName",
+        "details",
+        "isError",
+        "api",
+        "responseId",
+        "usage",
+        "stopReason",
+        "errorMessage",
+        "provenance",
+        "customType",
+        "__openclaw",
+        "command",
+        "output",
+        "exitCode",
+        "cancelled",
+    ]
+    entry = [
+        "type",
+        "id",
+        "parentId",
+        "timestamp",
+        "version",
+        "cwd",
+        "name",
+        "parentSession",
+        "customType",
+        "message",
+        "content",
+        "summary",
+        "details",
+    ]
+    details = [
+        "status",
+        "exitCode",
+        "exitSignal",
+        "failureKind",
+        "durationMs",
+        "timedOut",
+        "cwd",
+        "sessionId",
+        "pid",
+        "startedAt",
+        "error",
+        "reason",
+        "deniedReason",
+        "approvalReviews",
+        "approvalId",
+        "mcpServer",
+        "changed",
+        "patch",
+        "summary",
+        "plan",
+        "childSessionKey",
+        "answers",
+        "sessions",
+        "parentToolCallId",
+        "toolCallId",
+        "toolName",
+        "input",
+        "result",
+    ]
+    block = ["type", "text", "thinking", "id", "name", "arguments", "data", "mimeType"]
     for role in ("assistant", "toolResult", "user", "custom", "bashExecution", "odd"):
         for name in message:
             told = {"role": role, "toolCallId": "c", "toolName": "exec", "isError": False, name: value}
@@ -529,7 +584,17 @@ def test_torn_and_nul_lines_cost_nothing_else(made: Made, read: Read, chunk: int
     made.call(("c", "exec", {"command": "ls"}))
     made.result("c", "a")
     head, call, result = made.data.splitlines(keepends=True)
-    torn = head + b"\xff\xfe\n" + call.rstrip(b"\n") + call[:40] + b"\n" + b"\0" * 50 + b"\n" + result + call[:60]
+    torn = (
+        head
+        + b"\xff\xfe\n"
+        + call.rstrip(b"\n")
+        + call[:40]
+        + b"\n"
+        + b"\0" * 50
+        + b"\n"
+        + result
+        + call[:60]
+    )
     sheet = read(torn, chunk=chunk)
     assert sheet.tally().paired == 1
     assert {gap["reason"] for gap in sheet.of("gap")} == {"bad_utf8", "bad_json", "nul", "torn_tail"}

@@ -73,7 +73,12 @@ class State:
     # -- V2 -----------------------------------------------------------------------------------------------------
 
     def thread(self, thread: str = THREAD, parent: str | None = None, **payload: Any) -> None:
-        value = {"id": thread, "title": "T", "worktreePath": "/work/app", "lineage": {"parentThreadId": parent}}
+        value = {
+            "id": thread,
+            "title": "T",
+            "worktreePath": "/work/app",
+            "lineage": {"parentThreadId": parent},
+        }
         row = {"thread_id": thread, "title": "T", "payload_json": json.dumps({**value, **payload})}
         self.insert("orchestration_v2_projection_threads", row)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import zstandard
+from tests.native.t3code.conftest import THREAD, State, read, sheets
 
 from callsheet.harness.t3code import T3CODE
 from callsheet.library.importing import Failure, Imported, import_sources
 from callsheet.testing.check_harness import check_harness
-from tests.native.t3code.conftest import THREAD, State, read, sheets
 
 SECRET = "zz-FAKE-token-000111"
 
@@ -22,7 +22,9 @@ SECRET = "zz-FAKE-token-000111"
 
 
 def test_a_command_is_call_and_result_in_one(new: State) -> None:
-    new.item("command_execution", "failed", native="call_A", input="cargo test", output="boom\n", exitCode=101)
+    new.item(
+        "command_execution", "failed", native="call_A", input="cargo test", output="boom\n", exitCode=101
+    )
     sheet = read(new)
     (call,), (result,) = sheet.of("tool_call"), sheet.of("tool_result")
     assert (call["callId"], call["callIdSource"], call["input"]) == ("call_A", "native", "cargo test")
@@ -59,7 +61,13 @@ def test_an_item_that_has_not_ended_dangles(new: State, status: str) -> None:
 
 @pytest.mark.parametrize(
     ("status", "word"),
-    [("completed", "completed"), ("failed", "failed"), ("cancelled", "cancelled"), ("interrupted", "interrupted"), ("odd", "unknown")],
+    [
+        ("completed", "completed"),
+        ("failed", "failed"),
+        ("cancelled", "cancelled"),
+        ("interrupted", "interrupted"),
+        ("odd", "unknown"),
+    ],
 )
 def test_status_is_the_items_own(new: State, status: str, word: str) -> None:
     new.item("command_execution", status, input="x", exitCode=0 if word == "failed" else 1)
@@ -90,7 +98,10 @@ def test_ids_that_are_weak_or_shared_are_derived(new: State) -> None:
 def test_changed_files(new: State) -> None:
     new.item("file_change", fileName="/work/app/a.rs", additions=1, diffStr="@@ -1 +1 @@\n-a\n+b\n")
     new.item("file_change", "failed", fileName="b.rs", oldStr="x", newStr="y")
-    changes = [{"operation": "delete", "path": "/else/c"}, {"operation": "move", "path": "/work/app/e", "oldPath": "/work/app/d"}]
+    changes = [
+        {"operation": "delete", "path": "/else/c"},
+        {"operation": "move", "path": "/work/app/e", "oldPath": "/work/app/d"},
+    ]
     new.item("file_change", fileName="c", changes=changes)
     first, second, third = read(new).of("file_change")
     assert first["changes"][0]["path"] == {"root": "worktree", "path": "a.rs"}
@@ -130,7 +141,10 @@ def test_agents_and_their_threads(new: State) -> None:
 
 
 def test_plans_and_checkpoints(new: State) -> None:
-    steps = [{"id": "1", "text": "Fix", "status": "completed"}, {"id": "2", "text": "Test", "status": "running"}]
+    steps = [
+        {"id": "1", "text": "Fix", "status": "completed"},
+        {"id": "2", "text": "Test", "status": "running"},
+    ]
     new.item("todo_list", "running", planId="p", steps=steps)
     new.item("todo_list", planId="p", steps=steps[:1])
     new.item("checkpoint", files=[{"path": "a.rs", "kind": "modify", "additions": 1}])
@@ -157,7 +171,9 @@ def test_plans_and_checkpoints(new: State) -> None:
     ],
 )
 @pytest.mark.parametrize("where", ["request", "outbox"])
-def test_a_decision_stands_in_the_request_or_the_outbox(new: State, word: str, decision: str, where: str) -> None:
+def test_a_decision_stands_in_the_request_or_the_outbox(
+    new: State, word: str, decision: str, where: str
+) -> None:
     new.item("command_execution", native="call_A", input="git push")
     ref = {"nativeRequestRef": {"driver": "codex", "nativeId": "call_A"}}
     new.request("rq", **ref, **({"decision": word} if where == "request" else {}))
@@ -173,7 +189,14 @@ def test_a_decision_stands_in_the_request_or_the_outbox(new: State, word: str, d
 
 
 def test_a_request_without_its_call_has_a_command(new: State) -> None:
-    new.item("approval_request", "cancelled", native="rq-n", requestId="rq", requestKind="command", prompt="git push")
+    new.item(
+        "approval_request",
+        "cancelled",
+        native="rq-n",
+        requestId="rq",
+        requestKind="command",
+        prompt="git push",
+    )
     new.request("rq", decision="decline", feedback="Not yet.", reason="ask_rule")
     (permission,) = read(new).of("permission")
     assert permission["subject"] == {"command": "git push"}
@@ -242,7 +265,12 @@ def test_a_secret_of_v2_is_nowhere(new: State, tmp_path: Path, secret: str, mark
         for file in one.bundle.rglob("*"):
             if file.is_file():
                 data = file.read_bytes()
-                nowhere(zstandard.ZstdDecompressor().stream_reader(data).read() if file.suffix == ".zst" else data, secret)
+                nowhere(
+                    zstandard.ZstdDecompressor().stream_reader(data).read()
+                    if file.suffix == ".zst"
+                    else data,
+                    secret,
+                )
 
 
 def nowhere(data: bytes, secret: str) -> None:
@@ -279,16 +307,28 @@ def test_a_codex_command_of_v1(old: State) -> None:
 
 @pytest.mark.parametrize(
     ("status", "word"),
-    [("completed", "completed"), ("declined", "denied"), ("failed", "failed"), ("inProgress", "unknown"), (None, "unknown")],
+    [
+        ("completed", "completed"),
+        ("declined", "denied"),
+        ("failed", "failed"),
+        ("inProgress", "unknown"),
+        (None, "unknown"),
+    ],
 )
 def test_status_of_v1_is_the_providers_item(old: State, status: str | None, word: str) -> None:
-    old.activity("tool.completed", {**codex({"type": "commandExecution", "id": "c", "status": status}), "status": "completed"})
+    old.activity(
+        "tool.completed",
+        {**codex({"type": "commandExecution", "id": "c", "status": status}), "status": "completed"},
+    )
     (result,) = read(old).of("tool_result")
     assert result["status"] == word
 
 
 def test_a_claude_tool_of_v1_has_no_id(old: State) -> None:
-    own = old.activity("tool.completed", {"itemType": "command_execution", "data": {"toolName": "Bash", "input": {"command": "ls"}}})
+    own = old.activity(
+        "tool.completed",
+        {"itemType": "command_execution", "data": {"toolName": "Bash", "input": {"command": "ls"}}},
+    )
     sheet = read(old)
     (call,), (result,) = sheet.of("tool_call"), sheet.of("tool_result")
     assert (call["callId"], call["callIdSource"], call["name"]) == (f"#{own}", "derived", "Bash")
@@ -296,7 +336,14 @@ def test_a_claude_tool_of_v1_has_no_id(old: State) -> None:
 
 
 def test_an_mcp_tool_of_v1_is_exact(old: State) -> None:
-    item = {"type": "mcpToolCall", "id": "m", "server": "github", "tool": "get", "status": "failed", "arguments": {"n": 1}}
+    item = {
+        "type": "mcpToolCall",
+        "id": "m",
+        "server": "github",
+        "tool": "get",
+        "status": "failed",
+        "arguments": {"n": 1},
+    }
     old.activity("tool.completed", codex({**item, "error": {"message": "Not Found"}}, "mcp_tool_call"))
     sheet = read(old)
     (call,), (result,) = sheet.of("tool_call"), sheet.of("tool_result")
@@ -351,10 +398,16 @@ def test_case_031(shared: Path, old: State) -> None:
 
 
 def test_a_secret_of_v1_is_nowhere(old: State, tmp_path: Path) -> None:
-    old.activity("user-input.requested", {"requestId": "rq", "questions": [{"id": "s", "question": "T?", "secret": True}]})
+    old.activity(
+        "user-input.requested",
+        {"requestId": "rq", "questions": [{"id": "s", "question": "T?", "secret": True}]},
+    )
     old.event("thread.user-input-response-requested", {"requestId": "rq", "answers": {"s": SECRET}})
     old.activity("user-input.resolved", {"requestId": "rq", "answers": {"s": [SECRET]}})
-    old.insert("projection_thread_messages", {"message_id": "m", "thread_id": THREAD, "role": "user", "text": f"It is {SECRET}"})
+    old.insert(
+        "projection_thread_messages",
+        {"message_id": "m", "thread_id": THREAD, "role": "user", "text": f"It is {SECRET}"},
+    )
     sheet = read(old)
     assert sheet.of("input_request")[-1]["status"] == "answered"
     nowhere(sheet.everything(), SECRET)
@@ -400,7 +453,15 @@ def test_tasks_windows_plans_and_turns(old: State) -> None:
 
 
 def test_payloads_that_are_no_objects(new: State) -> None:
-    for payload in ('{"type": "command_exec', "[1]", "null", '"words"', "{}", '{\n"type": "reasoning"}', "12345678901234567890"):
+    for payload in (
+        '{"type": "command_exec',
+        "[1]",
+        "null",
+        '"words"',
+        "{}",
+        '{\n"type": "reasoning"}',
+        "12345678901234567890",
+    ):
         new.insert(
             "orchestration_v2_projection_turn_items",
             {"turn_item_id": payload[:20], "thread_id": THREAD, "payload_json": payload},
@@ -413,22 +474,95 @@ def test_payloads_that_are_no_objects(new: State) -> None:
 
 @pytest.mark.parametrize("value", [None, 1, True, [], {}, "x", [1, None], {"id": 1}])
 def test_members_of_any_type(new: State, value: Any) -> None:
-    names = ("nativeItemRef", "title", "input", "output", "exitCode", "changes", "questions", "questionAnswer", "steps", "files", "options", "requestId", "text", "toolName", "patterns", "results", "failure", "startedAt", "completedAt", "subagentId", "parentItemId", "prompt", "status")
-    kinds = ("command_execution", "file_change", "file_search", "web_search", "dynamic_tool", "subagent", "reasoning", "user_message", "approval_request", "user_input_request", "todo_list", "proposed_plan", "checkpoint", "error", "compaction", "odd")
+    names = (
+        "nativeItemRef",
+        "title",
+        "input",
+        "output",
+        "exitCode",
+        "changes",
+        "questions",
+        "questionAnswer",
+        "steps",
+        "files",
+        "options",
+        "requestId",
+        "text",
+        "toolName",
+        "patterns",
+        "results",
+        "failure",
+        "startedAt",
+        "completedAt",
+        "subagentId",
+        "parentItemId",
+        "prompt",
+        "status",
+    )
+    kinds = (
+        "command_execution",
+        "file_change",
+        "file_search",
+        "web_search",
+        "dynamic_tool",
+        "subagent",
+        "reasoning",
+        "user_message",
+        "approval_request",
+        "user_input_request",
+        "todo_list",
+        "proposed_plan",
+        "checkpoint",
+        "error",
+        "compaction",
+        "odd",
+    )
     number = 0
     for kind in kinds:
         for name in names:
             number += 1
             payload = {"id": f"i{number}", "type": kind, "status": "completed", name: value}
-            row = {"turn_item_id": f"i{number}", "thread_id": THREAD, "ordinal": number, "payload_json": json.dumps(payload)}
+            row = {
+                "turn_item_id": f"i{number}",
+                "thread_id": THREAD,
+                "ordinal": number,
+                "payload_json": json.dumps(payload),
+            }
             new.insert("orchestration_v2_projection_turn_items", row)
     assert len(read(new).records) > number
 
 
 @pytest.mark.parametrize("value", [None, 1, [], {}, "x", [1, {}], {"id": 1, "item": []}])
 def test_members_of_any_type_in_v1(old: State, value: Any) -> None:
-    kinds = ("tool.completed", "tool.denied", "approval.requested", "approval.resolved", "user-input.requested", "user-input.resolved", "task.started", "task.completed", "turn.plan.updated", "context-window.updated", "setup-script.started", "runtime.error", "odd")
-    names = ("data", "itemType", "requestId", "questions", "answers", "decision", "taskId", "plan", "usedTokens", "scriptName", "message", "toolUseId")
+    kinds = (
+        "tool.completed",
+        "tool.denied",
+        "approval.requested",
+        "approval.resolved",
+        "user-input.requested",
+        "user-input.resolved",
+        "task.started",
+        "task.completed",
+        "turn.plan.updated",
+        "context-window.updated",
+        "setup-script.started",
+        "runtime.error",
+        "odd",
+    )
+    names = (
+        "data",
+        "itemType",
+        "requestId",
+        "questions",
+        "answers",
+        "decision",
+        "taskId",
+        "plan",
+        "usedTokens",
+        "scriptName",
+        "message",
+        "toolUseId",
+    )
     for kind in kinds:
         for name in names:
             old.activity(kind, {name: value}, created_at="2026-10-26T18:00:00.000Z")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from callsheet.harness._port import INLINE_MOST
 from callsheet.harness._port.cells import Damage
@@ -319,13 +320,19 @@ class NewThread(ThreadWriter):
         agent = text(item.get("subagentId")) or text(item.get("id"))
         if agent is None:
             return
-        before = self._agents.get(agent)
+        before, told = self._agents.get(agent), []
         record = Subagent(agent_id=agent, call_id=call_id, name=text(item.get("title")))
         if before is not None:
             record.call_id, record.name = before.call_id or call_id, before.name or record.name
+            told = before.native.refs if before.native else []
         record.status = self.state("subagent", "item", item.get("status")) or "unknown"
         record.stream = self.streams.get(str(item.get("childThreadId")))
         record.native = self.pen.native("item", "")
+        if record.call_id and call_id is None:
+            # The row of a subagent does not name the call: what named it is cited again.
+            record.native.refs += [replace(ref, role="call") for ref in told if ref.role in ("item", "call")][
+                -1:
+            ]
         self._agents[agent] = record
         self.pen.revise(f"agent {agent}", record)
 

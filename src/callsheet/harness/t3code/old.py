@@ -45,6 +45,8 @@ from callsheet.records import (
     Turn,
     Usage,
 )
+from callsheet.registry.via import numbers
+from callsheet.registry.when import MISSING
 from callsheet.wire import lossless
 
 NAMED = frozenset({"mcpToolCall", "dynamicToolCall"})
@@ -53,7 +55,6 @@ ASKED = ("command", "arguments", "query", "path", "prompt", "action")
 CHANGES = {"add": "add", "update": "modify", "delete": "delete"}
 AUTHORS = {"user": "user", "assistant": "model", "system": "system"}
 SHELL_TASK = "local_bash"
-WINDOW = {"usedTokens", "maxTokens"}
 
 
 class OldThread(ThreadWriter):
@@ -430,11 +431,8 @@ class OldThread(ThreadWriter):
         self.pen.revise(f"plan {plan}", record)
 
     def _window(self, value: dict[str, Any]) -> None:
-        counts = [
-            Count(name=name, value=found)
-            for name, one in value.items()
-            if name not in WINDOW and (found := number(one)) is not None
-        ]
+        found = numbers(value)
+        counts = [] if found is MISSING else [Count(**one) for one in found]
         used, most = number(value.get("usedTokens")), number(value.get("maxTokens"))
         record = Usage(
             scope="session", counts=counts or None, native=self.pen.native("activity", "/payload_json")
