@@ -104,7 +104,9 @@ def test_a_command_with_all_its_facts() -> None:
         "name": "Bash",
         "requestedBy": "model",
         "title": "make",
+        "titleFrom": "/command",
         "input": {"command": "make", "timeout": 5},
+        "moreInput": ["/timeout"],
         "error": "it broke",
         "exitCode": 2,
         "durationMs": 12.5,
@@ -553,7 +555,7 @@ def test_hooks_and_plans() -> None:
         "declined",
         "pre_tool_use: check",
     )
-    assert rows[2]["output"]["text"] == "[x] one\n[?] two"
+    assert rows[2]["output"]["text"] == "[x] one\n- two"
 
 
 def test_nested_calls_name_their_parent_row() -> None:

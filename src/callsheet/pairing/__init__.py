@@ -9,13 +9,14 @@ Must never know: harnesses, rows, files.
 
 from callsheet.pairing.index import NOWHERE, Pairing, Place, Reason, call_id_of, provider_of
 from callsheet.pairing.tally import Tally, tally
-from callsheet.pairing.words import Linkage, Verdict
+from callsheet.pairing.words import Linkage, Reach, Verdict
 
 __all__ = [
     "NOWHERE",
     "Linkage",
     "Pairing",
     "Place",
+    "Reach",
     "Reason",
     "Tally",
     "Verdict",

@@ -1,13 +1,14 @@
 """Pairing of one stream: fed record by record, asked at any time.
 
 A record is known by its number, 0 for the first one fed. What is kept of it is its place in the file, its
-type and a byte of words; strings are kept only where something has to be found by them: call ids, terminal
+type and two bytes of words; strings are kept only where something has to be found by them: call ids, terminal
 ids, and record ids that do not follow ``r<number>``. About 150 bytes a record.
 
 A chain of ``supersedes`` is one entity; its number is that of its first record. A record supersedes only
 one that stands before it, has its type and entity key, and was not superseded yet; any other link is broken
 and means nothing here, so that a broken chain never hides a record. Terminal records with one terminalId
-are one entity (ASR-271).
+are one entity (ASR-271). A plan that a later call revises is told apart from what the call before made of
+it: each call's part of the chain is an entity here, so that each can be drawn as it was then.
 
 Carries ASR-262 to 266, 269, 271, 276.
 """
@@ -24,18 +25,21 @@ from msgspec import Struct
 
 from callsheet.pairing.words import (
     Linkage,
+    Reach,
     Verdict,
     compact_in,
     has_call_id_in,
     linkage_in,
     pack_permission,
     pack_result,
+    reach_in,
     status_in,
 )
 from callsheet.records import (
     RECORDS,
     FileChange,
     Permission,
+    Plan,
     Provider,
     Record,
     Subagent,
@@ -110,7 +114,7 @@ class Pairing:
 
     def __init__(self) -> None:
         self._types = bytearray()
-        self._words = bytearray()
+        self._words = array("H")
         self._offsets = array("q")
         self._sizes = array("q")
         self._keys = array("q")
@@ -120,6 +124,7 @@ class Pairing:
         self._superseded: set[int] = set()
         self._links: dict[str, _Link] = {}
         self._terminals: dict[str, int] = {}
+        self._plan_calls: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self._types)
@@ -150,12 +155,19 @@ class Pairing:
         if before is not None:
             first = self.first(before)
             self._superseded.add(before)
-            self._firsts[number] = first
-            self._lasts[first] = number
+            if not (isinstance(record, Plan) and self._is_new_plan(record, first)):
+                self._firsts[number] = first
+                self._lasts[first] = number
         call_id = call_id_of(record)
         if call_id is not None:
             self._attach(call_id, number, before)
+            if isinstance(record, Plan):
+                self._plan_calls.setdefault(self.first(number), call_id)
         return number
+
+    def _is_new_plan(self, record: Plan, first: int) -> bool:
+        """Whether a revision is the work of another call (or of none) than the revisions from ``first`` on."""
+        return self._plan_calls.get(first) != record.call_id
 
     def add_bad(self, place: Place = NOWHERE) -> int:
         """Takes the place of a line that is no legal record; it belongs to nothing."""
@@ -197,6 +209,10 @@ class Pairing:
         """Verdict of a permission's record, or of the compact decision on a result's."""
         word = self._words[number]
         return compact_in(word) if self._types[number] & _CODE == _RESULT else Verdict(word)
+
+    def reach_of(self, number: int) -> Reach:
+        """What a result's record shows of its way to the model."""
+        return reach_in(self._words[number])
 
     def has_call_id(self, number: int) -> bool:
         """Whether a result's record has a callId."""
@@ -241,7 +257,7 @@ class Pairing:
         if link is None or not link.others:
             return []
         code = _CODES[kind]
-        return [n for n in link.others if self._types[n] & _CODE == code and n not in self._superseded]
+        return [n for n in link.others if self._types[n] & _CODE == code and self.latest(n) == n]
 
     def why_dangling(self, call_id: str) -> Reason | None:
         """Why the calls of this id (there is at least one) have no paired result; None if there is one."""

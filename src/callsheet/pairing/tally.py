@@ -13,12 +13,19 @@ from typing import Literal
 from msgspec import Struct
 
 from callsheet.pairing.index import Pairing
-from callsheet.pairing.words import Verdict
+from callsheet.pairing.words import Reach, Verdict
 from callsheet.records import Gap, Permission, ToolResult, Unmapped
 
 
 class Tally(Struct, kw_only=True):
-    """Counts of one stream. ``completed`` to ``unconfirmed`` add up to ``calls``."""
+    """Counts of one stream. ``completed`` to ``unconfirmed`` add up to ``calls``.
+
+    Attributes:
+        undecided: Calls with a paired result about which no request and no decision is recorded.
+        carried: Results that cite the recorded request which carries them.
+        shown: Results that have what was sent without citing one.
+        unshown: Results of which it is not recorded what reached the model. These three add up to ``results``.
+    """
 
     records: int = 0
     calls: int = 0
@@ -36,6 +43,10 @@ class Tally(Struct, kw_only=True):
     permissions: int = 0
     unresolved: int = 0
     compact: int = 0
+    undecided: int = 0
+    shown: int = 0
+    carried: int = 0
+    unshown: int = 0
     gaps: int = 0
     unmapped: int = 0
     unknown_types: int = 0
@@ -69,6 +80,17 @@ def state_of(status: str | None, verdict: Verdict) -> CallState:
     return _STATES.get(status, "unconfirmed")
 
 
+_REACHES: dict[Reach, Literal["unshown", "shown", "carried"]] = {
+    Reach.NONE: "unshown",
+    Reach.CONTENT: "shown",
+    Reach.REQUEST: "carried",
+}
+
+
+def _is_undecided(pairing: Pairing, call_id: str, result: int) -> bool:
+    return pairing.verdict_of(result) is Verdict.OPEN and not pairing.linked(call_id, Permission)
+
+
 def tally(pairing: Pairing) -> Tally:
     """Counts a stream that was fed whole."""
     found = Tally(records=len(pairing))
@@ -78,6 +100,7 @@ def tally(pairing: Pairing) -> Tally:
         result = pairing.result(call_id)
         if result is not None:
             found.paired += 1
+            found.undecided += _is_undecided(pairing, call_id, result)
         else:
             found.dangling += len(calls)
         status = pairing.status_of(result) if result is not None else None
@@ -91,6 +114,8 @@ def tally(pairing: Pairing) -> Tally:
         if pairing.is_superseded(number):
             continue
         found.results += 1
+        member = _REACHES[pairing.reach_of(number)]
+        setattr(found, member, getattr(found, member) + 1)
         found.compact += pairing.verdict_of(number) is not Verdict.OPEN
         if not pairing.has_call_id(number):
             word = pairing.pairing_of(number, None)

@@ -7,7 +7,7 @@ in ``not_recorded``.
 Must never know: how a row is drawn, where records come from.
 """
 
-from callsheet.rows.context import Context, View
+from callsheet.rows.context import HIDDEN, Context, View, has_captures, registry_of
 from callsheet.rows.nested import Nested, nested_rows
 from callsheet.rows.reduce import row_at, rows_of
 from callsheet.rows.row import (
@@ -16,8 +16,10 @@ from callsheet.rows.row import (
     ChangeShown,
     Count,
     Limits,
+    NativePlace,
     Output,
     PermissionShown,
+    Reached,
     Remark,
     Row,
     RowKind,
@@ -26,22 +28,27 @@ from callsheet.rows.row import (
 from callsheet.rows.sheet import Sheet
 
 __all__ = [
+    "HIDDEN",
     "ROW_KINDS",
     "AgentShown",
     "ChangeShown",
     "Context",
     "Count",
     "Limits",
+    "NativePlace",
     "Nested",
     "Output",
     "PermissionShown",
+    "Reached",
     "Remark",
     "Row",
     "RowKind",
     "Sheet",
     "State",
     "View",
+    "has_captures",
     "nested_rows",
+    "registry_of",
     "row_at",
     "rows_of",
 ]

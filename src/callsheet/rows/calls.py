@@ -12,17 +12,28 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from callsheet.pairing import Verdict, provider_of
+from callsheet.pairing import Reach, Verdict, provider_of
 from callsheet.pairing.tally import state_of
-from callsheet.records import FileChange, Permission, Preview, Provider, Subagent, ToolCall, ToolResult
-from callsheet.registry import Tool
+from callsheet.pairing.words import reach_of
+from callsheet.records import (
+    FileChange,
+    InputRequest,
+    Plan,
+    Preview,
+    Provider,
+    Subagent,
+    ToolCall,
+    ToolResult,
+)
+from callsheet.registry import Registry, Tool
 from callsheet.rows.changes import changes_shown
-from callsheet.rows.context import Context
-from callsheet.rows.inputs import title_of
+from callsheet.rows.context import Context, has_captures
+from callsheet.rows.decisions import decisions_of
+from callsheet.rows.inputs import more_input, title_of
 from callsheet.rows.native import count_of
-from callsheet.rows.row import ROW_KINDS, AgentShown, Output, PermissionShown, Reached, Row, RowKind, State
+from callsheet.rows.row import ROW_KINDS, AgentShown, Output, Reached, Row, RowKind, State
 from callsheet.rows.silence import not_recorded, redacted, remarks_for
-from callsheet.rows.text import bound, command_text, cut, result_output
+from callsheet.rows.text import bound, command_text, cut, raw_value, result_output
 
 RECORD_KINDS: dict[str, RowKind] = {
     "read": "read",
@@ -64,10 +75,14 @@ def call_row(context: Context, number: int) -> Row:
     reason = pairing.why_dangling(call_id)
     state = _state(context, call_id, answer, reason)
     changes, omitted_changes = changes_shown(context, context.linked(call_id, FileChange))
-    decisions = _decisions(context, call_id, result)
-    silent = not_recorded(call, result, context.registry, is_command=kind == "command")
+    decisions = decisions_of(context, call_id, result)
+    silent = not_recorded(
+        call, result, context.registry, is_command=kind == "command", has_run=state not in NEVER_RAN
+    )
     if any(one.decision is not None and one.decided_by is None for one in decisions):
         silent.append("permission.decidedBy")
+    arguments = raw_value(call.input)
+    title = title_of(call, arguments, tool, limits.title)
     row = Row(
         row=context.row_id(number),
         kind=kind,
@@ -78,7 +93,19 @@ def call_row(context: Context, number: int) -> Row:
         name=call.name,
         requested_by=call.requested_by,
         provider=provider,
-        title=title_of(call, tool, limits.title),
+        title=title.text,
+        title_from=title.pointer,
+        more_input=more_input(
+            call,
+            arguments,
+            title,
+            patched=any(change.patch is not None for change in changes),
+            asked=bool(
+                context.pairing.linked(call_id, Plan) or context.pairing.linked(call_id, InputRequest)
+            ),
+            most=limits.items,
+        )
+        or None,
         parent=context.parent_row(call.parent_call_id) if call.parent_call_id else None,
         changes=changes or None,
         omitted_changes=omitted_changes or None,
@@ -90,28 +117,32 @@ def call_row(context: Context, number: int) -> Row:
         record=call.id,
         reason=reason,
         ts=call.ts,
+        native=context.places(call, result),
         provisional=context.provisional,
     )
     _put_input(row, call, limits.input)
     if result is not None:
-        row.reached_model = reached(result)
+        row.reached_model = reached(result, context.registry)
         _put_result(context, row, result, tool)
     elif call_id is not None:
         row.output = _preview(context, call_id)
     return row
 
 
-_PROOFS = frozenset(("request", "sent", "proof"))
-"""Roles of refs to native lines that show a result on its way to the model."""
+NEVER_RAN: frozenset[State] = frozenset(("declined", "cancelled"))
+"""States of calls that did not run: there is no exit code and no duration to be recorded."""
 
 
-def reached(result: ToolResult) -> Reached | None:
-    """What the source shows of a result's way to the model."""
-    if result.content is None:
-        capture = (result.capture or {}).get("content")
-        return Reached(reason=capture.reason) if capture is not None and capture.reason else None
-    roles = {ref.role for ref in result.native.refs} if result.native else set()
-    return Reached(proof="request") if roles & _PROOFS else None
+def reached(result: ToolResult, registry: Registry | None) -> Reached | None:
+    """What the source, or what is known of it, shows of a result's way to the model."""
+    match reach_of(result):
+        case Reach.REQUEST:
+            return Reached(proof="request")
+        case Reach.CONTENT:
+            return Reached(proof="captures") if has_captures(registry) else None
+        case Reach.NONE:
+            capture = (result.capture or {}).get("content")
+            return Reached(reason=capture.reason) if capture is not None and capture.reason else None
 
 
 def result_row(context: Context, number: int, result: ToolResult) -> Row:
@@ -138,17 +169,18 @@ def result_row(context: Context, number: int, result: ToolResult) -> Row:
             command_text(command) if command else f"result of {named or 'an unnamed call'}",
             context.limits.title,
         ),
-        permissions=_decisions(context, None, result) or None,
+        permissions=decisions_of(context, None, result) or None,
         not_recorded=not_recorded(None, result, context.registry, is_command=command is not None) or None,
         redacted=redacted(result) or None,
         remarks=remarks_for(result, context.registry) or None,
         record=result.id,
         reason=pairing.why_unpaired(latest, result.call_id),
         ts=result.ts,
+        native=context.places(result),
         provisional=context.provisional,
     )
     _put_result(context, row, result, None)
-    row.reached_model = reached(result)
+    row.reached_model = reached(result, context.registry)
     row.result = None
     row.status = result.status
     return row
@@ -187,17 +219,6 @@ def _put_result(context: Context, row: Row, result: ToolResult, tool: Tool | Non
         code = result.error.code
         words = [word for word in (None if code is None else str(code), message) if word]
         row.error = cut(": ".join(words) or "the source gives no message", context.limits.title)
-
-
-def _decisions(context: Context, call_id: str | None, result: ToolResult | None) -> list[PermissionShown]:
-    asked = [
-        PermissionShown(decision=one.decision, decided_by=one.decided_by, rule=one.rule)
-        for one in context.linked(call_id, Permission)
-    ]
-    if asked or result is None or result.permission is None:
-        return asked
-    compact = result.permission
-    return [PermissionShown(decision=compact.decision, decided_by=compact.decided_by, rule=compact.rule)]
 
 
 def _agent(agent: Subagent) -> AgentShown:

@@ -15,9 +15,9 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from callsheet.pairing import Pairing
-from callsheet.records import PathRef, Record, Session, Unknown
+from callsheet.records import PathRef, Record, Session, SourceEntry, Unknown
 from callsheet.registry import Registry, Tool, known
-from callsheet.rows.row import Limits
+from callsheet.rows.row import Limits, NativePlace
 from callsheet.rows.text import Blob
 
 Fetch = Callable[[int], Record | Unknown]
@@ -26,16 +26,38 @@ Fetch = Callable[[int], Record | Unknown]
 R = TypeVar("R", bound=Record)
 
 
+HIDDEN: tuple[str, ...] = ("harness_messages", "thoughts_raw", "thoughts_unstated", "thoughts_empty")
+"""What may be left out of the rows: messages of the harness; reasoning that is raw, whose nature the source
+does not state, or that has no text."""
+
+
+def registry_of(session: Session) -> Registry | None:
+    """What is known of a session's agent or, where many agents speak one protocol, of that protocol."""
+    found = known(session.agent.name) if session.agent is not None else None
+    for source in session.sources or ():
+        found = found or known(source.kind)
+    return found
+
+
+def has_captures(registry: Registry | None) -> bool:
+    """Whether captures are what speaks for content that no recorded request carries (decision 7)."""
+    return registry is not None and (
+        bool(registry.content) or any(agent.content is not None for agent in registry.agent)
+    )
+
+
 class View(Struct, frozen=True):
     """What is drawn besides calls, messages and summaries.
 
     Attributes:
         thoughts: Also reasoning that is raw, or whose nature the source does not state (decision 11).
         audit: Every record has a row.
+        harness: Messages that the harness itself put into the conversation have rows.
     """
 
     thoughts: bool = False
     audit: bool = False
+    harness: bool = True
 
 
 class Context(Struct, kw_only=True):
@@ -44,7 +66,7 @@ class Context(Struct, kw_only=True):
     Attributes:
         open_turn: A turn is still running, so a call without a result may yet get one.
         provisional: The stream is still being read.
-        hidden: What was left out of the rows, in words, and how often.
+        hidden: What was left out of the rows (``HIDDEN``), and how often.
     """
 
     pairing: Pairing
@@ -55,20 +77,38 @@ class Context(Struct, kw_only=True):
     limits: Limits = Limits()
     view: View = View()
     roots: dict[str, str] = {}
-    sources: dict[str, str] = {}
+    sources: dict[str, SourceEntry] = {}
     open_turn: bool = False
     provisional: bool = False
     hidden: Counter[str] = field(default_factory=Counter)
 
     def take_session(self, session: Session) -> None:
         """Learns agent, roots and sources from the head of the stream; a registry that was given stays."""
-        if self.registry is None and session.agent is not None:
-            self.registry = known(session.agent.name)
-        for source in session.sources or ():
-            # A protocol that many agents speak is known by the kind of its source.
-            self.registry = self.registry or known(source.kind)
+        self.registry = self.registry or registry_of(session)
         self.roots = session.roots or {}
-        self.sources = {source.id: source.path for source in session.sources or ()}
+        self.sources = {source.id: source for source in session.sources or ()}
+
+    def source_path(self, source: str) -> str:
+        """The path of a source by its id; the id where no session record names it."""
+        entry = self.sources.get(source)
+        return entry.path if entry is not None else source
+
+    def places(self, *records: Record | None) -> list[NativePlace] | None:
+        """Where some records stand in the native sources, bounded; each place once."""
+        found: dict[str, NativePlace] = {}
+        for record in records:
+            for ref in record.native.refs if record is not None and record.native else ():
+                place = NativePlace(
+                    source=self.source_path(ref.source),
+                    line=ref.line,
+                    table=ref.table,
+                    key=ref.key,
+                    role=ref.role,
+                )
+                found.setdefault(repr(place), place)
+                if len(found) == self.limits.places:
+                    return list(found.values())
+        return list(found.values()) or None
 
     def tool(self, name: str | None) -> Tool | None:
         """What the registry says of a tool, by its exact name."""

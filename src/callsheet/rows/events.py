@@ -1,7 +1,8 @@
 """Rows of what happened beside the calls: hooks, terminals, agents, file changes of a turn, notices.
 
 A terminal is one row however many snapshots it has; one that the source last saw running is unconfirmed
-once the stream has ended. Unmapped lines, usage and turn states draw no row of their own unless every
+once the stream has ended, and one that exited is completed or failed only where the source says so, by its
+word or by an exit code. Unmapped lines, usage and turn states draw no row of their own unless every
 record is asked for; a turn that failed or was interrupted is a notice where the source says so.
 
 Must never know: how rows are drawn.
@@ -16,20 +17,32 @@ from callsheet.records import (
     FileChange,
     Gap,
     Hook,
+    Notice,
     Record,
     Session,
     Subagent,
     Terminal,
+    ToolCall,
     Turn,
     Unknown,
     Unmapped,
     Usage,
 )
+from callsheet.registry.when import MISSING
 from callsheet.rows.changes import changes_shown
 from callsheet.rows.context import Context
 from callsheet.rows.row import AgentShown, PermissionShown, Row, State
 from callsheet.rows.talk import plain_row
-from callsheet.rows.text import blob_bytes, bound, command_text, compact, parts_text, raw_value
+from callsheet.rows.text import (
+    blob_bytes,
+    bound,
+    command_text,
+    compact,
+    first_line,
+    parts_text,
+    raw_value,
+    stored_value,
+)
 
 _HOOK_STATES: dict[str | None, State] = {
     "completed": "completed",
@@ -37,11 +50,9 @@ _HOOK_STATES: dict[str | None, State] = {
     "blocked": "declined",
     "cancelled": "cancelled",
 }
-_TERMINAL_STATES: dict[str | None, State] = {
-    "exited": "completed",
-    "killed": "interrupted",
-    "stopped": "cancelled",
-}
+_TERMINAL_STATES: dict[str | None, State] = {"killed": "interrupted", "stopped": "cancelled"}
+_EXIT_WORDS: dict[str | None, State] = {"completed": "completed", "failed": "failed"}
+"""Words of a source for a process that ended by itself."""
 _AGENT_STATES: dict[str | None, State] = {
     "completed": "completed",
     "failed": "failed",
@@ -70,19 +81,17 @@ def hook_row(context: Context, number: int, hook: Hook) -> Row:
 
 def terminal_row(context: Context, number: int, terminal: Terminal) -> Row:
     """The row of a background process: its last snapshot, in the place of the first."""
-    running: State = "running" if context.open_turn else "unconfirmed"
-    state = running if terminal.status == "running" else _TERMINAL_STATES.get(terminal.status, "unconfirmed")
     title = (
         command_text(terminal.command) if terminal.command else terminal.description or terminal.terminal_id
     )
-    row = plain_row(context, number, terminal, "terminal", title, state)
+    word = _source_word(terminal)
+    row = plain_row(context, number, terminal, "terminal", title, _terminal_state(context, terminal, word))
     row.call_id = terminal.call_id
     row.parent = context.parent_row(terminal.call_id)
-    row.status = terminal.status
+    row.status = word or terminal.status
     row.exit_code = terminal.exit_code
-    for entry in context.registry.never if context.registry else ():
-        if entry.record == "terminal" and entry.member == "exitCode" and terminal.exit_code is None:
-            row.not_recorded = ["exitCode"]
+    if terminal.exit_code is None and (terminal.status == "exited" or _never_has_code(context, terminal)):
+        row.not_recorded = ["exitCode"]
     if terminal.output is not None:
         text = terminal.output.text
         data = (
@@ -92,6 +101,31 @@ def terminal_row(context: Context, number: int, terminal: Terminal) -> Row:
             text = data.decode("utf-8", "replace")
         row.output = bound(text, context.limits.text, "output") if text is not None else None
     return row
+
+
+def _source_word(terminal: Terminal) -> str | None:
+    """The status in the source's own word, where the record keeps it."""
+    extra = raw_value(terminal.native.extra) if terminal.native else None
+    word = extra.get("status") if isinstance(extra, dict) else None
+    return word if isinstance(word, str) and word else None
+
+
+def _terminal_state(context: Context, terminal: Terminal, word: str | None) -> State:
+    if terminal.status == "running":
+        return "running" if context.open_turn else "unconfirmed"
+    if terminal.status != "exited":
+        return _TERMINAL_STATES.get(terminal.status, "unconfirmed")
+    if word in _EXIT_WORDS or terminal.exit_code is None:
+        return _EXIT_WORDS.get(word, "unconfirmed")
+    return "failed" if terminal.exit_code else "completed"
+
+
+def _never_has_code(context: Context, terminal: Terminal) -> bool:
+    if terminal.status == "running":
+        return False
+    call = context.pairing.call(terminal.call_id)
+    name = context.latest(call, ToolCall).name if call is not None else None
+    return context.registry is not None and context.registry.is_never("terminal", "exitCode", name)
 
 
 def subagent_row(context: Context, number: int, agent: Subagent) -> Row:
@@ -125,7 +159,7 @@ def gap_row(context: Context, number: int, gap: Gap) -> Row:
     """The notice of native bytes that could not be read."""
     words = []
     if gap.source is not None:
-        words.append(PurePath(context.sources.get(gap.source, gap.source)).name)
+        words.append(PurePath(context.source_path(gap.source)).name)
     if gap.line is not None:
         words.append(f"line {gap.line:,}")
     elif gap.offset is not None:
@@ -154,6 +188,23 @@ def compaction_row(context: Context, number: int, compaction: Compaction) -> Row
     row = plain_row(context, number, compaction, "notice", title)
     if compaction.summary is not None:
         row.output = bound(parts_text(compaction.summary), context.limits.text, "summary")
+    return row
+
+
+def notice_row(context: Context, number: int, notice: Notice) -> Row:
+    """The row of what the harness told the person or noted."""
+    text = parts_text(notice.content or ()) if notice.content is not None else ""
+    kind = notice.native_type or "notice"
+    if text.strip():
+        row = plain_row(context, number, notice, "notice", first_line(text, context.limits.title))
+        if text.strip() != row.title:
+            row.output = bound(text, context.limits.text, "content")
+        return row
+    value = stored_value(notice, "value", notice.value, context.blob)
+    words = kind if value is MISSING else f"{kind} {compact(value)}"
+    row = plain_row(context, number, notice, "notice", words)
+    if notice.content is None and value is MISSING and not row.redacted:
+        row.not_recorded = ["content"]
     return row
 
 

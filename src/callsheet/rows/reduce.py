@@ -20,6 +20,7 @@ from callsheet.records import (
     Hook,
     InputRequest,
     Message,
+    Notice,
     Permission,
     Plan,
     Preview,
@@ -41,6 +42,7 @@ from callsheet.rows.events import (
     file_change_row,
     gap_row,
     hook_row,
+    notice_row,
     quiet_row,
     subagent_row,
     terminal_row,
@@ -67,6 +69,7 @@ REDUCERS: dict[type[Record], Callable[[Context, int, Any], Row | None]] = {
     Compaction: compaction_row,
     Gap: gap_row,
     Unmapped: quiet_row,
+    Notice: notice_row,
     Preview: quiet_row,
 }
 """For every record type, what makes a row of an entity: context, number of its first record, its latest

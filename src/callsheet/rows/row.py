@@ -46,6 +46,7 @@ class Limits(Struct, frozen=True):
     input: int = 64_000
     patch: int = 64_000
     items: int = 200
+    places: int = 12
 
 
 class Shown(Struct, kw_only=True, omit_defaults=True, rename="camel"):
@@ -100,11 +101,19 @@ class ChangeShown(Shown, kw_only=True):
 
 
 class PermissionShown(Shown, kw_only=True):
-    """One decision about a call; without ``decision`` it is unresolved."""
+    """One decision about a call; without ``decision`` it is unresolved.
+
+    Attributes:
+        decision: allow_once, allow_session, allow_always, reject_once, reject_always, cancelled, timeout, others.
+        decided_by: user, policy, hook, classifier, others; absent where the source does not say it.
+        rule: The rule that decided, as the source names it.
+        said: The decision in the source's own words, as recorded.
+    """
 
     decision: str | None = None
     decided_by: str | None = None
     rule: str | None = None
+    said: dict[str, Any] | None = None
 
 
 class AgentShown(Shown, kw_only=True):
@@ -127,12 +136,31 @@ class Reached(Shown, kw_only=True):
     """Whether the source shows that a result reached the model (ASR-259).
 
     Attributes:
-        proof: ``request`` when a recorded request carries it; absent when only the registry's evidence speaks for it.
+        proof: ``request`` when a recorded request carries it; ``captures`` when captures of this version of the agent
+            show that the stored text is what was sent.
         reason: Why the source does not show it; then nothing is known, which is not the same as not sent.
     """
 
     proof: str | None = None
     reason: str | None = None
+
+
+class NativePlace(Shown, kw_only=True):
+    """Where a fact of the row stands in a native source.
+
+    Attributes:
+        source: Path of the source, as the session record names it; its id where that is not known.
+        line: 1-based line.
+        table: Table of a database.
+        key: Key of the row in that table.
+        role: What the native line is to the record: call, result, proof, request, others.
+    """
+
+    source: str
+    line: int | None = None
+    table: str | None = None
+    key: Any = None
+    role: str | None = None
 
 
 class Row(Shown, kw_only=True):
@@ -144,7 +172,10 @@ class Row(Shown, kw_only=True):
         state: One of ``State``.
         pairing: paired or dangling for a call; orphan or ambiguous for a result without one.
         title: The main input, or a name, never empty.
+        title_from: JSON pointer to the member of ``input`` that the title is; empty for the whole input.
         input: The call's arguments, unless larger than the limit (then ``input_bytes``).
+        more_input: JSON pointers to the members of ``input`` that neither the title nor another part of the sheet shows
+            (a patch, the row of a plan or a question); empty for the whole input.
         parent: The row that contains this one.
         not_recorded: Members that the source does not record, by their path in the record.
         record: Id of the latest record of the row's own entity.
@@ -161,6 +192,7 @@ class Row(Shown, kw_only=True):
         omitted_changes: Changed files beyond the limit.
         stream: The stream of a row that is not the session's own.
         ts: When the source says it happened.
+        native: Where the row's call, and its result, stand in the sources.
     """
 
     row: str
@@ -173,7 +205,9 @@ class Row(Shown, kw_only=True):
     requested_by: str | None = None
     provider: Provider | None = None
     title: str
+    title_from: str | None = None
     input: Raw | UnsetType = UNSET
+    more_input: list[str] | None = None
     parent: str | None = None
     count: Count | None = None
     error: str | None = None
@@ -198,6 +232,7 @@ class Row(Shown, kw_only=True):
     omitted_changes: int | None = None
     stream: str | None = None
     ts: str | None = None
+    native: list[NativePlace] | None = None
 
     def changed(self, **members: Any) -> Row:
         """A copy with some members replaced."""

@@ -23,6 +23,8 @@ _HUMP = re.compile("[A-Z]")
 _SILENT = ("absent", "unavailable")
 _PLACES = frozenset({"name", "input", "content", "exec.exitCode", "durationMs", "exitCode", "output"})
 """Members that a row has a place for."""
+_OF_A_RUN = frozenset({"exec.exitCode", "durationMs"})
+"""Members that only a call that ran can have."""
 
 
 def member_of(record: Any, path: str) -> Any:
@@ -39,7 +41,12 @@ def member_of(record: Any, path: str) -> Any:
 
 
 def not_recorded(
-    call: ToolCall | None, result: ToolResult | None, registry: Registry | None, *, is_command: bool
+    call: ToolCall | None,
+    result: ToolResult | None,
+    registry: Registry | None,
+    *,
+    is_command: bool,
+    has_run: bool = True,
 ) -> list[str]:
     """Member paths that the source does not record for this call, in a fixed order.
 
@@ -48,6 +55,7 @@ def not_recorded(
         result: Its result, if any; of a call without one nothing is said about results.
         registry: The harness's registry.
         is_command: Whether members of ``exec`` mean anything here.
+        has_run: Whether the call may have run; of one that did not, no member about a run is missing.
     """
     found: dict[str, None] = {}
     for record in (call, result):
@@ -58,6 +66,8 @@ def not_recorded(
                 found[path] = None
         for entry in registry.never if registry else ():
             if entry.record != type_name(record) or entry.member not in _PLACES:
+                continue
+            if not has_run and entry.member in _OF_A_RUN:
                 continue
             if entry.tools:
                 applies = call is not None and call.name in entry.tools
@@ -89,7 +99,9 @@ def remarks_for(record: Record | None, registry: Registry | None) -> list[Remark
     return [
         Remark(member=entry.member, note=entry.note)
         for entry in registry.caution
-        if entry.record == kind and _is(member_of(record, entry.member), entry.value)
+        if entry.record == kind
+        and _is(member_of(record, entry.member), entry.value)
+        and all(_is(member_of(record, member), value) for member, value in entry.only.items())
     ]
 
 

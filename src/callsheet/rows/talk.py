@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from callsheet.pairing.words import Verdict, verdict_of
 from callsheet.records import InputRequest, Message, Permission, Plan, Reasoning, Record
 from callsheet.rows.context import Context
-from callsheet.rows.row import PermissionShown, Row, RowKind, State
+from callsheet.rows.decisions import permission_shown
+from callsheet.rows.row import Row, RowKind, State
 from callsheet.rows.silence import redacted, remarks_for
 from callsheet.rows.text import bound, compact, cut, first_line, parts_text
 
-_ENTRY_MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]"}
+_ENTRY_MARKS = {None: "-", "pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]"}
+"""What stands before a step of a plan: nothing is ticked or left open where no state is recorded."""
 _REQUEST_STATES: dict[str | None, State] = {
     "answered": "completed",
     "declined": "declined",
@@ -46,12 +48,16 @@ def plain_row(
         redacted=redacted(record) or None,
         remarks=remarks_for(record, context.registry) or None,
         ts=record.ts,
+        native=context.places(record),
         provisional=context.provisional,
     )
 
 
-def message_row(context: Context, number: int, message: Message) -> Row:
-    """The row of a message."""
+def message_row(context: Context, number: int, message: Message) -> Row | None:
+    """The row of a message; None when it is not drawn."""
+    if message.author == "harness" and not (context.view.harness or context.view.audit):
+        context.hidden["harness_messages"] += 1
+        return None
     text = parts_text(message.content or ())
     row = plain_row(
         context, number, message, "message", first_line(text, context.limits.title) or f"({message.author})"
@@ -69,11 +75,10 @@ def thought_row(context: Context, number: int, thought: Reasoning) -> Row | None
     text = parts_text(thought.content or ())
     if not context.view.audit:
         if thought.form != "summary" and not context.view.thoughts:
-            nature = "raw" if thought.form == "raw" else "of a kind that the source does not state"
-            context.hidden[f"thoughts {nature}"] += 1
+            context.hidden["thoughts_raw" if thought.form == "raw" else "thoughts_unstated"] += 1
             return None
         if not text.strip():
-            context.hidden["thoughts without text"] += 1
+            context.hidden["thoughts_empty"] += 1
             return None
     row = plain_row(
         context, number, thought, "thought", first_line(text, context.limits.title) or "(no text is recorded)"
@@ -101,9 +106,7 @@ def permission_row(context: Context, number: int, permission: Permission) -> Row
     row.call_id = call_id
     row.parent = context.parent_row(call_id)
     row.status = permission.status
-    row.permissions = [
-        PermissionShown(decision=permission.decision, decided_by=permission.decided_by, rule=permission.rule)
-    ]
+    row.permissions = [permission_shown(permission)]
     text = "\n".join(_permission_lines(permission))
     row.output = bound(text, context.limits.text, "permission") if text else None
     return row
@@ -179,6 +182,6 @@ def plan_row(context: Context, number: int, plan: Plan) -> Row:
     row = plain_row(context, number, plan, "plan", f"{steps} step{'' if steps == 1 else 's'}")
     row.call_id = plan.call_id
     row.parent = context.parent_row(plan.call_id)
-    lines = [f"{_ENTRY_MARKS.get(entry.status or '', '[?]')} {entry.text}" for entry in plan.entries]
+    lines = [f"{_ENTRY_MARKS.get(entry.status, f'[{entry.status}]')} {entry.text}" for entry in plan.entries]
     row.output = bound("\n".join(lines), context.limits.text, "entries")
     return row
