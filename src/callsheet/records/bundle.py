@@ -1,17 +1,22 @@
 """A bundle: a session with its subagents' streams, blobs and native copies (profile, 'Bundle').
 
-Owns ``manifest.json``, the names of streams, and opening a bundle for reading, a folder or a .zip of it. A stream's
-id is the native session id when that is a safe file name, else its SHA-256.
+Owns ``manifest.json``, the names of streams, and opening a bundle for reading, a folder or a .zip of it (of its
+contents, or of the folder itself). A stream's id is the native session id when that is a safe file name, else its
+SHA-256. A bundle may come from anybody: no name leads out of it, nothing that is no regular file is opened, and
+nothing unpacks without bounds.
 
 Must never know: harnesses, pairing, what a record means.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -25,7 +30,16 @@ from callsheet.records.session import FORMAT
 from callsheet.wire.blobs import blob_path, digest
 from callsheet.wire.files import AtomicFile
 
+MANIFEST = "manifest.json"
+READ_MOST = 256_000_000
+"""Bytes up to which a file of a bundle is read into memory."""
+UNPACK_FREELY = 64_000_000
+UNPACK_RATIO = 200
+"""A member of a zip that is larger than ``UNPACK_FREELY`` and packed tighter than this is not unpacked: no text is."""
+
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+"""What a broken zip, or one of a kind that is not known here, may raise."""
 
 
 class StreamEntry(Shape, kw_only=True):
@@ -81,7 +95,7 @@ def stream_id(native_session_id: str) -> str:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Writes ``manifest.json``; a bundle without it is not complete."""
-    with AtomicFile(folder / "manifest.json") as file:
+    with AtomicFile(folder / MANIFEST) as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
@@ -98,66 +112,118 @@ class Bundle:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._zip: zipfile.ZipFile | None = None
+        self._top = ""
         try:
             if path.is_file():
                 self._zip = zipfile.ZipFile(path)
-            text = self.read("manifest.json")
+                self._top = _top_of(self._zip)
+            text = self.read(MANIFEST)
             self.manifest = msgspec.json.decode(text, type=Manifest)
-        except (OSError, KeyError, zipfile.BadZipFile) as error:
-            raise SourceError(f"no bundle: {error}", path=str(path)) from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise SourceError(f"manifest.json: {error}", path=str(path)) from None
+        except (OSError, KeyError):
+            what = f"no bundle: there is no {MANIFEST}" if path.exists() else "no such file or folder"
+            raise SourceError(what, path=str(path)) from None
+        except _BAD_ZIP as error:
+            if isinstance(error, RecursionError):
+                raise SourceError(f"{MANIFEST}: nested too deeply", path=str(path)) from None
+            raise SourceError(f"no bundle: the zip cannot be read ({error})", path=str(path)) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise SourceError(f"{MANIFEST}: {error}", path=str(path)) from None
         if self.manifest.format != FORMAT:
             raise SourceError(f"unknown bundle format {self.manifest.format!r}", path=str(path))
 
     def _inside(self, name: str) -> PurePosixPath:
         # A manifest is a file like any other: its names must not lead out of the bundle.
         inside = PurePosixPath(name)
-        if inside.is_absolute() or ".." in inside.parts or "\\" in name or not inside.parts:
+        if inside.is_absolute() or ".." in inside.parts or set(name) & {"\\", "\0"} or not inside.parts:
             raise SourceError(f"name leads out of the bundle: {name!r}", path=str(self.path))
         return inside
 
+    def _on_disk(self, name: str) -> Path:
+        path = self.path
+        for part in self._inside(name).parts:
+            path = path / part
+            if path.is_symlink():
+                raise SourceError(f"is a link: {name!r}", path=str(self.path))
+        return path
+
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
-        """Opens a file of the bundle by its manifest name; seekable."""
-        inside = self._inside(name)
+        """Opens a file of the bundle by its manifest name; seekable.
+
+        Raises:
+            SourceError: The name leads elsewhere, or what is there is nothing to be read.
+            OSError, KeyError: It is not there.
+            zipfile.BadZipFile, zlib.error, EOFError, RuntimeError: The zip is damaged, or of a kind not known here.
+        """
         if self._zip is not None:
             # Nobody can seek in a member of a zip: it is unpacked into a file, not into memory.
-            with self._zip.open(str(inside)) as member, tempfile.TemporaryFile() as unpacked:
+            info = self._zip.getinfo(self._top + str(self._inside(name)))
+            if info.file_size > max(UNPACK_FREELY, UNPACK_RATIO * info.compress_size):
+                sizes = f"{info.compress_size:,} bytes to {info.file_size:,}"
+                raise SourceError(f"{name} would unpack from {sizes}: not unpacked", path=str(self.path))
+            with self._zip.open(info) as member, tempfile.TemporaryFile() as unpacked:
                 shutil.copyfileobj(member, unpacked)
                 unpacked.seek(0)
                 yield unpacked
             return
-        path = self.path / inside
-        if path.is_symlink():
-            raise SourceError(f"is a link: {name!r}", path=str(self.path))
-        with path.open("rb") as file:
+        path = self._on_disk(name)
+        # Without O_NONBLOCK the open itself would wait for a pipe's writer.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise SourceError(f"is no regular file: {name!r}", path=str(self.path))
             yield file
 
+    def size(self, name: str) -> int | None:
+        """Bytes of a file of the bundle; None when nothing is there that can be read."""
+        try:
+            if self._zip is not None:
+                return self._zip.getinfo(self._top + str(self._inside(name))).file_size
+            path = self._on_disk(name)
+            return path.stat().st_size if path.is_file() else None
+        except (OSError, KeyError, SourceError):
+            return None
+
     def read(self, name: str) -> bytes:
-        """A whole small file of the bundle."""
+        """A whole file of the bundle, of at most ``READ_MOST`` bytes."""
         with self.open(name) as file:
-            return file.read()
+            data = file.read(READ_MOST + 1)
+        if len(data) > READ_MOST:
+            raise SourceError(f"{name} is larger than {READ_MOST:,} bytes", path=str(self.path))
+        return data
 
     def blob(self, name: str) -> bytes:
         """The bytes of a blob.
 
         Raises:
             ValueError: No blob name.
-            OSError, KeyError: The blob is not there.
+            OSError, KeyError: The blob is not there, or cannot be read.
         """
         relative = blob_path(Path(), name)
-        return self.read(relative.as_posix())
+        try:
+            return self.read(relative.as_posix())
+        except (SourceError, *_BAD_ZIP) as error:
+            raise OSError(str(error)) from None
+
+
+def _top_of(archive: zipfile.ZipFile) -> str:
+    """The folder inside a zip that holds the bundle: none, or the one that was packed."""
+    names = set(archive.namelist())
+    if MANIFEST in names:
+        return ""
+    tops = {name.partition("/")[0] for name in names if not name.startswith("__MACOSX/")}
+    top = f"{tops.pop()}/" if len(tops) == 1 else ""
+    return top if top + MANIFEST in names else ""
 
 
 def is_bundle(path: Path) -> bool:
     """Whether ``path`` looks like a bundle (folder or zip with a manifest)."""
     if path.is_dir():
-        return (path / "manifest.json").is_file()
+        return (path / MANIFEST).is_file()
     if not path.is_file():
         return False
     try:
         with zipfile.ZipFile(path) as archive:
-            return "manifest.json" in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
+            return _top_of(archive) + MANIFEST in archive.namelist()
+    except (OSError, *_BAD_ZIP):
         return False

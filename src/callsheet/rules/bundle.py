@@ -32,11 +32,7 @@ class Blobs:
     """Sizes of a bundle's blobs by name, looked up once each."""
 
     def __init__(self, bundle: Bundle) -> None:
-        self._folder = bundle.path
-        self._zipped: dict[str, int] | None = None
-        if bundle.path.is_file():
-            with zipfile.ZipFile(bundle.path) as archive:
-                self._zipped = {info.filename: info.file_size for info in archive.infolist()}
+        self._bundle = bundle
         self._sizes: dict[str, int | None] = {}
 
     def size(self, name: str) -> int | None:
@@ -47,11 +43,8 @@ class Blobs:
 
     def _look(self, name: str) -> int | None:
         try:
-            if self._zipped is not None:
-                return self._zipped.get(blob_path(Path(), name).as_posix())
-            path = blob_path(self._folder, name)
-            return path.stat().st_size if path.is_file() and not path.is_symlink() else None
-        except (ValueError, OSError):
+            return self._bundle.size(blob_path(Path(), name).as_posix())
+        except ValueError:
             return None
 
     def settled(self, line: bytes) -> bool:
