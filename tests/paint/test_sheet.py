@@ -8,21 +8,24 @@ import re
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from callsheet.paint import Look, coloured, line_width, paint_foot, paint_head, paint_row, paint_rows, plain
 from callsheet.paint.row import NARROWEST
 from callsheet.paint.words import LABELS, MARKS, duration_words
 from callsheet.pairing import Tally
 from callsheet.records import Agent, Patch, Provider, Session, SourceEntry
+from callsheet.records.bundle import Diagnostic
 from callsheet.rows import (
     ROW_KINDS,
     AgentShown,
     ChangeShown,
     Count,
+    NativePlace,
     Nested,
     Output,
     PermissionShown,
+    Reached,
     Remark,
     Row,
 )
@@ -67,7 +70,7 @@ def test_a_command() -> None:
     )
     assert drawn(item) == [
         "✗ command  make                        Bash · exit 2 · 4.9 s",
-        "    failed · allowed once by policy",
+        "    failed · allowed by policy",
         "    │ line 0",
         "    │ line 1",
         "    │ line 2",
@@ -96,7 +99,7 @@ def test_who_declined() -> None:
     reject = {"decision": "reject_once"}
     assert (
         words({**reject, "decidedBy": "policy", "rule": "Bash(rm:*)"})
-        == "declined by policy, rule Bash(rm:*)"
+        == "declined by policy (rule Bash(rm:*))"
     )
     assert words({**reject, "decidedBy": "user"}) == "declined by user"
     assert words(reject) == words() == "declined (who decided: not recorded)"
@@ -224,8 +227,11 @@ def test_providers_agents_remarks() -> None:
         remarks=[{"member": "exec.exitCode", "note": "loose"}, {"member": "input", "note": "quiet"}],
         exitCode=-1,
     )
-    assert drawn(item, 100)[1] == "    mcp server gh, tool get · agent Explore g completed · note: loose"
-    assert drawn(row(provider={"kind": "mcp", "identity": "unknown"}))[1] == "    mcp, server: unknown"
+    assert (
+        drawn(item, 100)[1]
+        == "    mcp server gh, tool get · agent Explore g completed · note: exit code: loose"
+    )
+    assert drawn(row(provider={"kind": "mcp", "identity": "unknown"}))[1] == "    mcp, server: not recorded"
     assert "quiet" in "".join(drawn(item, 100, audit=True))
 
 
@@ -254,13 +260,25 @@ def test_head_and_foot() -> None:
         " ".join(head[3:-1])
         == "3 calls · 1 completed · 1 declined · 1 unconfirmed 1 unpaired result · 2 gaps"
     )
-    foot = [plain(line) for line in paint_foot(counts, Tally(), {"thoughts raw": 1}, Look(width=60))]
-    assert foot[1:] == ["not drawn: 1 thoughts raw, 7 native lines that nothing maps"]
+    left_out = {"thoughts_raw": 1, "harness_messages": 3}
+    foot = [plain(line) for line in paint_foot(counts, Tally(), left_out, Look(width=200))]
+    assert foot[1:] == [
+        (
+            "not drawn: 1 raw thought (--thoughts) · "
+            "3 messages of the harness, 7 native lines that nothing maps (--audit-view)"
+        )
+    ]
+    one = paint_foot(Tally(unmapped=1), Tally(), {"thoughts_unstated": 1}, Look(width=200))
+    assert plain(one[1]) == (
+        "not drawn: 1 thought of a kind that the source does not state (--thoughts) · "
+        "1 native line that nothing maps (--audit-view)"
+    )
     assert paint_foot(Tally(), Tally(), {}, Look()) == []
-    agents = Tally(records=4, calls=2, completed=2, unmapped=1)
-    assert [plain(line) for line in paint_foot(counts, agents, {}, Look(width=60))][1:] == [
+    agents = Tally(records=4, calls=2, completed=2, unmapped=1, undecided=1)
+    assert [plain(line) for line in paint_foot(counts, agents, {}, Look(width=80))][1:] == [
         "2 calls in agents' streams · 2 completed",
-        "not drawn: 8 native lines that nothing maps",
+        "in agents' streams: who allowed it: not recorded for 1 call",
+        "not drawn: 8 native lines that nothing maps (--audit-view)",
     ]
     assert plain(paint_head(None, Tally(), Look())[0]) == "a stream without a session record"
 
@@ -296,7 +314,27 @@ outputs = st.builds(
 )
 json_texts = words.map(lambda word: Raw(json.dumps([{"lines": [word]}]).encode()))
 providers = st.builds(Provider, kind=words, server=maybe, tool=maybe, name=maybe, identity=words)
-decisions = st.builds(PermissionShown, decision=maybe, decided_by=maybe, rule=maybe)
+saids = st.none() | st.dictionaries(
+    st.sampled_from(["source", "reasonType", "reasonCode", "ruleSource", "x"]),
+    words | st.integers() | st.none(),
+)
+verdicts = maybe | st.sampled_from(["allow_once", "allow_always", "reject_once", "allow_", "cancelled"])
+decisions = st.builds(
+    PermissionShown, decision=verdicts, decided_by=maybe | st.just("user"), rule=maybe, said=saids
+)
+keys = st.sampled_from(["old_string", "new_string", "content", "prompt", "edits", "a/b"]) | words
+values = st.recursive(
+    words | st.integers() | st.none(),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=5,
+)
+inputs = values.map(lambda value: Raw(json.dumps(value).encode()))
+pointers = st.lists(
+    st.just("") | keys.map(lambda key: "/" + key.replace("~", "~0").replace("/", "~1")) | words, max_size=7
+)
+places = st.builds(
+    NativePlace, source=words, line=st.none() | st.integers(1, 10**6), table=maybe, key=values, role=maybe
+)
 patches = st.builds(Patch, format=st.sampled_from(["hunks", "unified", "replace", "x"]), value=json_texts)
 rows = st.builds(
     Row,
@@ -309,7 +347,16 @@ rows = st.builds(
     name=maybe,
     author=maybe | st.sampled_from(["user", "model", "harness"]),
     requested_by=maybe,
-    status=maybe,
+    input=st.just(UNSET) | inputs,
+    input_text=maybe,
+    input_bytes=st.none() | st.integers(0, 10**9),
+    more_input=st.none() | pointers,
+    ts=maybe | st.just("2026-01-02T03:04:05.6789Z"),
+    native=st.none() | st.lists(places, max_size=3),
+    not_recorded=st.none() | st.lists(st.sampled_from(["content", "exec.exitCode", "x"]), max_size=2),
+    reached_model=st.none()
+    | st.builds(Reached, proof=st.sampled_from([None, "request", "captures"]), reason=maybe),
+    status=maybe | st.sampled_from(["unknown", "exited", "failed"]),
     reason=maybe,
     error=maybe,
     parent=maybe,
@@ -356,6 +403,8 @@ def test_no_head_can_act_on_a_terminal(name: str, title: str, paths: list[str], 
         title=title,
         sources=[SourceEntry(id=path, kind=path, path=path, size=1) for path in paths],
     )
-    for line in paint_head(session, Tally(calls=10**9), Look(width=width)):
+    doubts = [Diagnostic(code=name, source=path, line=3, message=title) for path in [name, *paths]]
+    counts = Tally(calls=10**9, carried=1, shown=2, unshown=3, undecided=4)
+    for line in paint_head(session, counts, Look(width=width, audit=bool(paths)), doubts):
         assert line_width(line) <= max(width, NARROWEST)
         assert not CONTROL.search(plain(line))

@@ -5,16 +5,36 @@ Must never know: files, terminals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from callsheet.paint import cells
 from callsheet.paint.block import hidden
+from callsheet.paint.doubts import doubt_words
 from callsheet.paint.row import NARROWEST, Look
 from callsheet.paint.safe import visible
 from callsheet.paint.span import Line, Span, Style, packed
 from callsheet.pairing import Tally
 from callsheet.records import Session
+from callsheet.records.bundle import Diagnostic
 from callsheet.registry import known
+from callsheet.rows import has_captures, registry_of
+
+DOUBTS = 50
+"""Remarks on the sources that are drawn one by one."""
+
+_HIDDEN: dict[str, tuple[str, str, str]] = {
+    "harness_messages": ("message of the harness", "messages of the harness", "--audit-view"),
+    "thoughts_raw": ("raw thought", "raw thoughts", "--thoughts"),
+    "thoughts_unstated": (
+        "thought of a kind that the source does not state",
+        "thoughts of a kind that the source does not state",
+        "--thoughts",
+    ),
+    "thoughts_empty": ("thought without text", "thoughts without text", "--audit-view"),
+    "unmapped": ("native line that nothing maps", "native lines that nothing maps", "--audit-view"),
+    "unknown_types": ("record of an unknown type", "records of unknown types", "--audit-view"),
+}
+"""What may be left out of a sheet: one of it, several, and the option that draws it."""
 
 _STATES: tuple[tuple[str, str, Style], ...] = (
     ("completed", "completed", "good"),
@@ -26,8 +46,17 @@ _STATES: tuple[tuple[str, str, Style], ...] = (
 )
 
 
-def paint_head(session: Session | None, tally: Tally, look: Look) -> list[Line]:
-    """Agent, session, title, sources, counts, and a rule below."""
+def paint_head(
+    session: Session | None, tally: Tally, look: Look, doubts: Sequence[Diagnostic] = ()
+) -> list[Line]:
+    """Agent, session, title, sources, counts, what is known of the calls together, and a rule below.
+
+    Args:
+        session: The head of the stream.
+        tally: Counts of the stream.
+        look: How to draw.
+        doubts: What the importer found worth saying about the sources.
+    """
     width = max(look.width, NARROWEST)
     lines: list[Line] = []
     if session is None:
@@ -35,6 +64,9 @@ def paint_head(session: Session | None, tally: Tally, look: Look) -> list[Line]:
     else:
         lines += _session_lines(session, width)
     lines += packed(_counts(tally), width)
+    for words in _sums(tally, session):
+        lines += [[Span(piece, "quiet")] for piece in cells.wrap(words, width)]
+    lines += _doubts(session, doubts, width, look)
     lines.append([Span("─" * width, "quiet")])
     return lines
 
@@ -96,27 +128,81 @@ def _counts(tally: Tally) -> list[Span]:
     return spans
 
 
-def paint_foot(tally: Tally, agents: Tally, hidden: Mapping[str, int], look: Look) -> list[Line]:
+def _sums(tally: Tally, session: Session | None) -> Iterator[str]:
+    """What is true of many calls, said once: what shows that results reached the model, and who allowed calls."""
+    by = "captures of this version" if session and has_captures(registry_of(session)) else "the stream alone"
+    shown = [(tally.carried, "by a recorded request"), (tally.shown, f"by {by}")]
+    parts = [(count, words) for count, words in shown if count]
+    if parts:
+        parts[0] = (parts[0][0], f"shown {parts[0][1]}")
+    if tally.unshown:
+        parts.append((tally.unshown, "not recorded"))
+    told = [f"{words} for {count:,}" for count, words in parts]
+    if told:
+        told[0] += " result" if parts[0][0] == 1 else " results"
+        yield f"reached the model: {' · '.join(told)}"
+    if tally.undecided:
+        yield f"who allowed it: not recorded for {_counted(tally.undecided, 'call')}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _doubts(session: Session | None, doubts: Sequence[Diagnostic], width: int, look: Look) -> Iterator[Line]:
+    if not doubts:
+        return
+    if not look.audit:
+        words = f"{_counted(len(doubts), 'remark')} on the sources (--audit-view)"
+        yield [Span(piece, "open") for piece in [cells.cut(words, width)]]
+        return
+    paths = {source.id: source.path for source in (session.sources or () if session else ())}
+    for doubt in doubts[:DOUBTS]:
+        for piece in cells.wrap(visible(doubt_words(doubt, paths)), width):
+            yield [Span(piece, "open")]
+    if len(doubts) > DOUBTS:
+        yield hidden(f"… {len(doubts) - DOUBTS:,} more", width)
+
+
+def paint_foot(
+    tally: Tally,
+    agents: Tally,
+    hidden: Mapping[str, int],
+    look: Look,
+    session: Session | None = None,
+) -> list[Line]:
     """What the agents' streams hold, and what was not drawn; no lines when there is nothing to say.
 
     Args:
         tally: Counts of the session's own stream.
         agents: Counts of all streams of agents together.
-        hidden: What was left out of the rows of all streams, in words, and how often.
+        hidden: What was left out of the rows of all streams (``rows.HIDDEN``), and how often.
         look: How to draw.
+        session: The head of the session's own stream.
     """
     width = max(look.width, NARROWEST)
     lines: list[Line] = []
     if agents.records:
         first, *others = _counts(agents)
         lines += packed([Span(f"{first.text} in agents' streams", "quiet"), *others], width)
+        for words in _sums(agents, session):
+            lines += [[Span(piece, "quiet")] for piece in cells.wrap(f"in agents' streams: {words}", width)]
     counts = dict(hidden)
     if not look.audit:
-        counts["native lines that nothing maps"] = tally.unmapped + agents.unmapped
-        counts["records of unknown types"] = tally.unknown_types + agents.unknown_types
-    words = [f"{count:,} {what}" for what, count in counts.items() if count]
+        counts["unmapped"] = tally.unmapped + agents.unmapped
+        counts["unknown_types"] = tally.unknown_types + agents.unknown_types
+    words = " · ".join(_hidden_words(counts))
     if words:
-        lines += [
-            [Span(piece, "quiet")] for piece in cells.wrap(visible("not drawn: " + ", ".join(words)), width)
-        ]
+        lines += [[Span(piece, "quiet")] for piece in cells.wrap(f"not drawn: {words}", width)]
     return [[Span("─" * width, "quiet")], *lines] if lines else []
+
+
+def _hidden_words(counts: Mapping[str, int]) -> Iterator[str]:
+    """What was not drawn, together with the option that draws it."""
+    by_option: dict[str, list[str]] = {}
+    for name, count in counts.items():
+        if count:
+            one, several, option = _HIDDEN[name]
+            by_option.setdefault(option, []).append(f"{count:,} {one if count == 1 else several}")
+    for option, words in by_option.items():
+        yield f"{', '.join(words)} ({option})"

@@ -1,14 +1,16 @@
 """The painter: a row to lines.
 
     ✗ command  cargo test -p parser                          Bash · exit 101 · 4.9 s
-        failed · allowed once by policy
+        ▸ timeout: 60000
+        failed · allowed by policy (mode)
         │ test parse_empty ... FAILED
         ┆ … 12 more lines
         │ error: test failed
 
-Line one has the state, the kind, the main input and, at the right edge, short facts. Then who allowed it
-and what is not recorded, the error, the patches, and the output, which is collapsed. Lines of the source
-stand behind ``│``; words about what is hidden behind ``┆``, where no agent can write.
+Line one has the state, the kind, the main input and, at the right edge, short facts. Then the rest of the
+input, who allowed it and what is not recorded, the error, the patches, and the output, which is collapsed.
+What was asked stands behind ``▸``, what came back behind ``│``; words about what is hidden behind ``┆``,
+where no agent can write.
 
 Owns layout. Must never know: records, files, terminals.
 """
@@ -20,11 +22,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from callsheet.paint import cells
-from callsheet.paint.block import WHOLE, Collapse, block, hidden, text_lines
+from callsheet.paint.block import WHOLE, Collapse, block, hidden, more_lines, text_lines
 from callsheet.paint.diff import changed_lines, patch_lines
+from callsheet.paint.inputs import input_lines
 from callsheet.paint.safe import visible
 from callsheet.paint.span import Line, Span, Style, line_width, packed
-from callsheet.paint.words import LABELS, MARKS, detail_words, fact_words, state_words
+from callsheet.paint.words import LABELS, MARKS, detail_words, fact_words, place_words, state_words
 from callsheet.rows import ChangeShown, Output, Row
 
 NARROWEST = 24
@@ -58,7 +61,7 @@ class Look(Struct, frozen=True, kw_only=True):
     Attributes:
         width: Cells of a line.
         full: Nothing is collapsed.
-        audit: Every caution is drawn.
+        audit: Every caution is drawn, when it was, and where it stands in its sources.
         folders: Folders that paths are shortened by.
     """
 
@@ -107,6 +110,9 @@ def _talk(row: Row, look: Look, width: int) -> Iterator[Line]:
         gap = room - line_width(line) - cells.width(facts)
         beside = [Span(" " * gap + facts, "quiet")] if facts and gap > 1 else []
         yield [Span(f"{mark} {_label(label)} ", style), *line, *beside]
+    if look.audit:
+        for line in _places(row, room):
+            yield [Span(" " * indent), *line]
 
 
 def _talk_head(row: Row) -> tuple[str, str, Style]:
@@ -131,16 +137,31 @@ def _talk_lines(row: Row, look: Look, room: int) -> list[Line]:
     return lines or [hidden("(no text)", room)]
 
 
-def _event(row: Row, look: Look, width: int) -> Iterator[Line]:
-    mark, style = MARKS[row.state]
+def _places(row: Row, room: int) -> list[Line]:
+    return packed([Span(visible(words), "place") for words in place_words(row)], room)
+
+
+def _mark(row: Row) -> tuple[str, Style]:
     if row.kind == "notice" and row.state == "completed":
-        mark, style = "·", "quiet"
+        return "·", "quiet"
+    if row.kind == "terminal" and (row.state, row.status) == ("unconfirmed", "exited"):
+        return "·", "quiet"  # it ended; how, the source does not say
+    return MARKS[row.state]
+
+
+def _event(row: Row, look: Look, width: int) -> Iterator[Line]:
+    mark, style = _mark(row)
     yield from _title(row, look, width, [Span(mark, style), Span(f" {_label(LABELS[row.kind])} ", "label")])
     room = max(width - len(_INDENT), NARROWEST // 2)
+    for line in input_lines(row, room, full=look.full):
+        yield [Span(_INDENT), *line]
     state = state_words(row)
     details = [Span(visible(words), "quiet") for words in detail_words(row, audit=look.audit)]
     for line in packed([*([Span(visible(state), style)] if state else []), *details], room):
         yield [Span(_INDENT), *line]
+    if look.audit:
+        for line in _places(row, room):
+            yield [Span(_INDENT), *line]
     yield from _body(row, look, room)
 
 
@@ -153,7 +174,8 @@ def _body(row: Row, look: Look, room: int) -> Iterator[Line]:
     for change in row.changes or ():
         yield from _change(row, change, look, room)
     if row.omitted_changes:
-        yield _guttered(hidden(f"… {row.omitted_changes:,} more files", inner))
+        more = f"… {row.omitted_changes:,} more file{'' if row.omitted_changes == 1 else 's'}"
+        yield _guttered(hidden(more, inner))
     if output is not None:
         yield from _output(row, output, look, inner)
 
@@ -207,7 +229,8 @@ def _block(
 def _change(row: Row, change: ChangeShown, look: Look, room: int) -> Iterator[Line]:
     if not _is_title(row, change, look):
         moved = f"{short_path(change.old_path, look.folders)} -> " if change.old_path else ""
-        words = " ".join([change.kind, moved + short_path(change.path, look.folders), *_change_facts(change)])
+        kind = "change" if change.kind == "unknown" else change.kind
+        words = " ".join([kind, moved + short_path(change.path, look.folders), *_change_facts(change)])
         yield [Span(_INDENT), Span(cells.cut(visible(words), room), "label")]
     if change.patch is not None:
         for line in patch_lines(change.patch, room - 2, WHOLE if look.full else PATCH):
@@ -226,7 +249,9 @@ def _change_facts(change: ChangeShown) -> Iterator[str]:
     counted = changed_lines(change.patch) if not change.truncated else None
     if counted is not None:
         yield f"+{counted[0]} -{counted[1]}"
-    if change.state not in (None, "applied"):
+    if change.state == "unknown":
+        yield "(whether it was applied: not recorded)"
+    elif change.state not in (None, "applied"):
         yield f"({change.state})"
 
 
@@ -268,7 +293,7 @@ def _title_lines(title: str, room: int, look: Look) -> list[Line]:
     if look.full or len(pieces) <= TITLE_LINES:
         return [[Span(piece, "strong")] for piece in pieces]
     kept = [[Span(piece, "strong")] for piece in pieces[: TITLE_LINES - 1]]
-    return [*kept, hidden(f"… {len(pieces) - TITLE_LINES + 1:,} more lines", room)]
+    return [*kept, hidden(more_lines(len(pieces) - TITLE_LINES + 1), room)]
 
 
 def _label(label: str) -> str:

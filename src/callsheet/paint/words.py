@@ -1,17 +1,22 @@
-"""The words of the sheet: marks, labels, and how states, decisions and silences are said.
+"""The words of the sheet: marks, labels, and how states and silences are said.
 
-Owns every sentence that a row may show besides what the source said. Open words of a source are shown as
-they are.
+Owns, with ``verdicts`` for decisions, every sentence that a row may show besides what the source said. Open
+words of a source are shown as they are.
 
 Must never know: layout.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from callsheet.paint.span import Style
-from callsheet.rows import Count, PermissionShown, Row
+from callsheet.paint.verdicts import decision_words, declined_words, is_refusal
+from callsheet.records import Provider
+from callsheet.rows import Count, Row
+from callsheet.rows.text import compact
 
 MARKS: dict[str, tuple[str, Style]] = {
     "running": ("●", "open"),
@@ -52,15 +57,6 @@ REASONS: dict[str, str] = {
 }
 """Why something is not paired."""
 
-_DECISIONS: dict[str, str] = {
-    "allow_once": "allowed once",
-    "allow_session": "allowed for the session",
-    "allow_always": "allowed always",
-    "reject_once": "rejected",
-    "reject_always": "rejected always",
-    "cancelled": "request cancelled",
-    "timeout": "request timed out",
-}
 _SILENCES: dict[str, str] = {
     "exec.exitCode": "exit code: not recorded",
     "exitCode": "exit code: not recorded",
@@ -81,84 +77,138 @@ _REMARKABLE = frozenset(
     }
 )
 """Members whose cautions are drawn, because the row draws what they are about."""
-
-
-def decision_words(one: PermissionShown) -> str:
-    """A decision and who made it; a silence about the one or the other is said."""
-    if one.decision is None:
-        return "asked, no decision is recorded"
-    words = _DECISIONS.get(one.decision, one.decision)
-    who = f"by {one.decided_by}" if one.decided_by else "(who decided: not recorded)"
-    return f"{words} {who}" + (f", rule {one.rule}" if one.rule else "")
+_REACHED: dict[str | None, str] = {
+    "request": "reached the model: a recorded request carries it",
+    "captures": "reached the model: as captures of this version show",
+}
+_SUBJECTS: dict[str, str] = {"exec.terminalId": "in the background", "raw.success": "success"}
+"""Members whose own name would say nothing to a person."""
+_HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:[Zz]|[+-]00:00)?$", re.ASCII)
 
 
 def state_words(row: Row) -> str | None:
     """The state in words, where the mark alone could be misread."""
+    if row.kind == "terminal":
+        return _terminal_words(row)
     if row.state == "completed" or row.kind == "notice":
         return None
     if row.pairing is None:
-        if row.state == "unconfirmed" or row.status is None:
-            known = row.status not in (None, row.state)
-            return f"{row.state} (the source says {row.status})" if known else row.state
-        return row.status
+        return _outcome_words(row)
     if row.state == "declined":
-        return _declined_words(row)
+        return declined_words(row.permissions or ()) + _source_words(row)
+    if row.pairing == "paired" and row.status == "unknown":
+        return "outcome: not recorded"
     words: str = row.state
     if row.reason is not None and row.pairing != "paired":
         words += f": {REASONS.get(row.reason, row.reason)}"
-    if row.status is not None and row.status != row.state:
-        words += f" (the source says {row.status})"
-    return words
+    return words + _source_words(row)
 
 
-def _declined_words(row: Row) -> str:
-    rejected = [one for one in row.permissions or () if (one.decision or "").startswith("reject")]
-    if not rejected:
-        return "declined (who decided: not recorded)"
-    last = rejected[-1]
-    who = f"by {last.decided_by}" if last.decided_by else "(who decided: not recorded)"
-    words = f"declined {who}" + (f", rule {last.rule}" if last.rule else "")
-    return words + (f" (the source says {row.status})" if row.status is not None else "")
+def _source_words(row: Row) -> str:
+    """The source's own word for the outcome, where it says more than the state."""
+    if row.status in (None, row.state):
+        return ""
+    return " (outcome: not recorded)" if row.status == "unknown" else f" (the source says {row.status})"
+
+
+def _outcome_words(row: Row) -> str:
+    if row.status == "unknown":
+        return "outcome: not recorded"
+    if row.state == "unconfirmed" or row.status is None:
+        return row.state + _source_words(row)
+    return row.status
+
+
+def _terminal_words(row: Row) -> str | None:
+    """How a process ended; ``exited`` alone says nothing about success."""
+    match row.state, row.status:
+        case "completed", _:
+            return None
+        case "failed", "failed":
+            return "the source says failed"
+        case "failed", _:
+            return "exited"
+        case "unconfirmed", "exited":
+            return "exited"
+        case "cancelled", word:
+            return "stopped" if word in (None, "stopped") else f"stopped (the source says {word})"
+        case "interrupted", word:
+            return "killed" if word in (None, "killed") else f"killed (the source says {word})"
+        case _:
+            return _outcome_words(row)
 
 
 def detail_words(row: Row, *, audit: bool = False) -> Iterator[str]:
     """What stands below a call's title, besides its state: who allowed it, what is not recorded, cautions."""
     declining = row.state == "declined" and row.pairing is not None
     for one in row.permissions or ():
-        if not (declining and (one.decision or "").startswith("reject")):
+        if not (declining and is_refusal(one)):
             yield decision_words(one)
+    if audit and row.pairing == "paired" and not row.permissions:
+        yield "who allowed it: not recorded"
     if row.requested_by is not None and row.requested_by != "model":
         yield f"requested by {row.requested_by}"
     elif row.requested_by is None and row.pairing in ("paired", "dangling"):
         yield "who asked: not recorded"
     if row.provider is not None:
-        provider = row.provider
-        named = ", ".join(
-            f"{label} {value}"
-            for label, value in (
-                ("server", provider.server),
-                ("tool", provider.tool),
-                ("name", provider.name),
-            )
-            if value
-        )
-        yield f"{provider.kind} {named}" if named else f"{provider.kind}, server: unknown"
+        yield _provider_words(row.provider)
     for agent in row.agents or ():
-        yield " ".join(word for word in ("agent", agent.name, agent.agent_id, agent.status) if word)
+        status = None if agent.status == "unknown" else agent.status
+        yield " ".join(word for word in ("agent", agent.name, agent.agent_id, status) if word)
+    yield from _silence_words(row, audit=audit)
+    for member in row.redacted or ():
+        yield f"{member}: taken out on purpose"
+    for remark in row.remarks or ():
+        if audit or remark.member in _REMARKABLE:
+            yield f"note: {member_words(remark.member)}: {remark.note}"
+
+
+def _provider_words(provider: Provider) -> str:
+    named = ", ".join(
+        f"{label} {value}"
+        for label, value in (("server", provider.server), ("tool", provider.tool), ("name", provider.name))
+        if value
+    )
+    return f"{provider.kind} {named}" if named else f"{provider.kind}, server: not recorded"
+
+
+def _silence_words(row: Row, *, audit: bool) -> Iterator[str]:
     reached = row.reached_model
-    if reached is not None and reached.proof and row.native_call_id not in (None, row.call_id):
-        # Said aloud only where an id stands on several calls and one of them was sent in place of the others.
-        yield "reached the model"
+    if audit and reached is not None and reached.proof in _REACHED:
+        yield _REACHED[reached.proof]
     for member in row.not_recorded or ():
         if member == "content" and reached is not None and reached.reason:
             yield f"{_SILENCES[member]} ({reached.reason})"
         elif member in _SILENCES:
             yield _SILENCES[member]
-    for member in row.redacted or ():
-        yield f"{member}: taken out on purpose"
-    for remark in row.remarks or ():
-        if audit or remark.member in _REMARKABLE:
-            yield f"note: {remark.note}"
+
+
+def member_words(member: str) -> str:
+    """A member's path as a person would name it: ``exec.exitCode`` is the exit code."""
+    if member in _SUBJECTS:
+        return _SUBJECTS[member]
+    return _HUMP.sub(" ", member.rpartition(".")[2]).lower()
+
+
+def place_words(row: Row) -> Iterator[str]:
+    """When the row's record was written, and where in its sources it stands."""
+    if row.ts is not None:
+        yield _clock(row.ts)
+    before = None
+    for place in row.native or ():
+        name = "" if place.source == before else PurePath(place.source.replace("\\", "/")).name
+        before = place.source
+        at = f":{place.line}" if place.line is not None else ""
+        if place.table is not None:
+            at = f" {place.table} {compact(place.key)}" if place.key is not None else f" {place.table}"
+        yield f"{name}{at} {place.role or ''}".strip()
+
+
+def _clock(ts: str) -> str:
+    """The time of day of an RFC 3339 time, with milliseconds; any other text as it stands."""
+    found = _TIME.match(ts)
+    return f"{found[1]}.{(found[2] or '').ljust(3, '0')[:3]}" if found else ts
 
 
 def fact_words(row: Row) -> Iterator[str]:
