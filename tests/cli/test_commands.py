@@ -46,7 +46,7 @@ def run(capfd: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str
 
 
 def test_import_tells_of_each_session(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, out, err = run(capfd, "import", EXAMPLES, "--out", tmp_path / "out", "--json")
+    code, out, err = run(capfd, "import", EXAMPLES / "claude-code", "--out", tmp_path / "out", "--json")
     told: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
     assert (code, err) == (0, "")
     assert len(told) == 10
@@ -68,7 +68,7 @@ def test_import_in_words(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> N
     bundle = tmp_path / "out" / RULES.stem
     assert code == 0
     assert out.splitlines() == [
-        f"{bundle}: 8 calls, decider_contradicted (2)",
+        f"{bundle}: 8 calls, decider_contradicted (2) · 2026-11-30 22:03 · /home/dev/acme-app · Try rules.",
         f"1 session written to {tmp_path / 'out'}, 1 not read",
     ]
     assert len(err.splitlines()) == 1

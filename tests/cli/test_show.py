@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -50,6 +51,9 @@ KEYS = {
 """Members that scripts may count on."""
 MORE = {
     "author",
+    "titleFrom",
+    "moreInput",
+    "native",
     "status",
     "reason",
     "agents",
@@ -159,6 +163,8 @@ def test_a_stream_as_text(run: Run, stream: Path) -> None:
     assert ran.out.splitlines() == [
         "tester 1  s",
         "2 calls · 1 failed · 1 unconfirmed",
+        "reached the model: shown by the stream alone for 1 result",
+        "who allowed it: not recorded for 1 call",
         "─" * 60,
         "> user     go [bold]on[/bold]",
         "✗ call     make                                  Sh · exit 2",
@@ -181,6 +187,7 @@ def test_a_stream_as_json(run: Run, stream: Path) -> None:
         "callId": "a",
         "name": "Sh",
         "title": "make",
+        "titleFrom": "/command",
         "input": {"command": "make"},
         "exitCode": 2,
         "output": {"text": "\x1b]0;owned\x07no rule", "truncated": False, "member": "content"},
@@ -246,13 +253,134 @@ def test_a_native_file_is_imported_and_nothing_of_it_stays(
         assert row["title"]
     commands = [row for row in calls if row["kind"] == "command"]
     assert commands
-    assert all("exec.exitCode" in row["notRecorded"] for row in commands)
+    ran_ones = [row for row in commands if row["state"] != "declined"]
+    assert ran_ones
+    assert all("exec.exitCode" in row["notRecorded"] for row in ran_ones)
+    assert not any("exec.exitCode" in row.get("notRecorded", ()) for row in commands if row not in ran_ones)
+    assert all(row["native"][0]["source"] == str(RULES) for row in calls)
 
 
-def test_a_folder_of_native_files_shows_every_session(run: Run) -> None:
+def test_a_folder_of_several_sessions_is_listed(run: Run) -> None:
     ran = run("show", EXAMPLES)
-    assert ran.out.count("─" * 80) >= 10
-    assert "Claude Code 2.0.76" in ran.out
+    lines_ = ran.out.splitlines()
+    assert lines_[0] == f"{EXAMPLES}: 10 sessions. To see one of them: callsheet show PATH"
+    at = lines_.index(f"  {RULES}")
+    assert lines_[at - 1] == "2026-11-30 22:03     8 calls  Try rules."
+    assert len(lines_) == 21
+    assert (ran.code, ran.err) == (0, "")
+    asked = run("show", EXAMPLES, "--json")
+    assert (asked.code, asked.out, len(asked.err.splitlines())) == (2, "", 1)
+    assert "holds 10 sessions" in asked.err
+
+
+def test_a_folder_with_one_session_is_that_session(run: Run, tmp_path: Path, bundle: Path) -> None:
+    (tmp_path / "native").mkdir()
+    shutil.copy(RULES, tmp_path / "native")
+    assert "8 calls" in run("show", tmp_path / "native").out
+    around = tmp_path / "out"
+    around.mkdir()
+    bundle.rename(around / "one")
+    assert run("show", around).out == run("show", around / "one").out
+
+
+def test_a_folder_of_bundles_is_no_folder_of_native_sessions(run: Run, tmp_path: Path, bundle: Path) -> None:
+    around = tmp_path / "out"
+    (around / "deep").mkdir(parents=True)
+    shutil.copytree(bundle, around / "deep" / "b")
+    bundle.rename(around / "a")
+    (around / "a" / "streams" / "child.jsonl").unlink()
+    (around / "broken").mkdir()
+    (around / "broken" / "manifest.json").write_text("{")
+    ran = run("show", around)
+    assert ran.out.splitlines() == [
+        f"{around}: 3 sessions. To see one of them: callsheet show PATH",
+        "(no time)            2 calls  go [bold]on[/bold]",
+        f"  {around}/a",
+        "(no time)            2 calls  go [bold]on[/bold]",
+        f"  {around}/deep/b",
+    ]
+    assert len(ran.err.splitlines()) == 1
+    assert "broken" in ran.err
+
+
+def test_one_session_of_a_file_with_several(run: Run) -> None:
+    database = ROOT / "examples/openclaw"
+    listed = run("show", database).out.splitlines()
+    (path, ident) = next(line.split(" --stream ") for line in listed if "--stream" in line)
+    assert ident in run("show", path.strip(), "--stream", ident).out.splitlines()[0]
+    ran = run("show", path.strip(), "--stream", "nope")
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+
+
+def test_a_zip_of_the_folder_itself(run: Run, bundle: Path, tmp_path: Path) -> None:
+    zipped = tmp_path / "folder.zip"
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("__MACOSX/._x", b"")
+        for path in sorted(bundle.rglob("*")):
+            archive.write(path, path.relative_to(bundle.parent))
+    assert run("show", zipped).out == run("show", bundle).out
+    assert run("validate", zipped).out == run("validate", bundle).out
+    with zipfile.ZipFile(zipped, "a") as archive:
+        archive.writestr("other/manifest.json", "{}")
+    assert run("show", zipped).code == 2
+
+
+def test_a_zip_that_unpacks_without_end_is_refused(
+    run: Run, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callsheet.records.bundle.UNPACK_FREELY", 100_000)
+    zipped = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(bundle / "manifest.json", "manifest.json")
+        archive.writestr("streams/main.jsonl", lines(RECORDS) + b" " * 5_000_000)
+    ran = run("show", zipped)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert "would unpack from" in ran.err
+    assert "5,00" in ran.err
+
+
+def test_messages_of_the_harness_are_counted_and_drawn_in_the_audit_view(run: Run) -> None:
+    plain = run("show", RULES, "--width", 120)
+    assert "total_tokens" not in plain.out
+    assert "messages of the harness" in plain.out.splitlines()[-1]
+    audit = run("show", RULES, "--audit-view").out
+    assert "total_tokens" in audit
+    assert "messages of the harness" not in audit
+    authors = {row.get("author") for row in run("show", RULES, "--json").rows}
+    assert "harness" in authors
+
+
+def test_remarks_on_the_sources(run: Run) -> None:
+    assert "2 remarks on the sources (--audit-view)" in run("show", RULES).out
+    audit = run("show", RULES, "--audit-view", "--width", 200).out
+    assert f"{RULES.name}:" in audit.splitlines()[5]
+    assert "contradicts itself" in audit.splitlines()[5]
+
+
+def test_a_sheet_has_a_least_width(run: Run, stream: Path) -> None:
+    ran = run("show", stream, "--width", 23)
+    assert (ran.code, ran.out) == (2, "")
+    assert "24 cells at least" in ran.err
+    assert run("show", stream, "--width", 24).code == 0
+
+
+@pytest.mark.parametrize("args", ["show {path}", "show {path} --json", "validate {path}", "--help", ""])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_closed_streams_are_no_error(stream: Path, args: str, closed: str) -> None:
+    command = f"{sys.executable} -m callsheet {args.format(path=stream)} {closed}"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert b"Traceback" not in ran.stdout + ran.stderr
+    assert ran.returncode in ((2,) if not args else (0,))
+    if closed == ">&-":
+        assert (ran.stdout, ran.stderr.count(b"callsheet: ")) == (b"", 0)
+
+
+@pytest.mark.parametrize("args", [[], ["conformance"]])
+def test_without_arguments_the_help_is_printed(run: Run, args: list[str]) -> None:
+    ran = run(*args)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: callsheet")
+    assert "Commands:" in ran.err.splitlines()
 
 
 def test_the_subagent_of_an_example_stands_below_its_call(run: Run) -> None:
@@ -304,7 +432,7 @@ def test_a_bundle_with_a_hole_is_one_line(run: Run, bundle: Path) -> None:
     ran = run("show", bundle)
     assert (ran.code, ran.err.splitlines()) == (
         2,
-        [f"callsheet: {bundle}: stream streams/main.jsonl: No such file or directory"],
+        [f"callsheet: {bundle}: stream streams/main.jsonl: no such file or folder"],
     )
     (bundle / "manifest.json").write_text("{")
     assert run("show", bundle).code == 2

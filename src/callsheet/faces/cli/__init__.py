@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -104,6 +105,7 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the command line and exits."""
+    _open_closed()
     try:
         code = _run(argv)
         sys.stdout.flush()
@@ -114,11 +116,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _open_closed() -> None:
+    """Gives a program that was started without standard streams (``>&-``) such that lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 (open until the end)
+
+
 def _run(argv: Sequence[str] | None) -> int:
     try:
         code = cli.main(args=argv, prog_name="callsheet", standalone_mode=False)
     except _Gone:
         raise
+    except click.exceptions.NoArgsIsHelpError as error:
+        # The message is the help, of many lines.
+        click.echo(error.format_message(), err=True)
+        return 2
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "callsheet"
         return _complain(f"{error.format_message()} (see: {path} --help)")
@@ -129,8 +142,10 @@ def _run(argv: Sequence[str] | None) -> int:
     except CallsheetError as error:
         return _complain(str(error))
     except OSError as error:
+        from callsheet.faces.cli.terminal import reason_of
+
         name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else None
-        return _complain(": ".join(word for word in (name, error.strerror or str(error)) if word))
+        return _complain(": ".join(word for word in (name, reason_of(error)) if word))
     except Exception as error:
         if os.environ.get(DEBUG):
             raise

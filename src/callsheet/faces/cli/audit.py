@@ -45,7 +45,7 @@ def audit(bundle: str, as_json: bool, explain: str | None) -> int:
     """  # noqa: D301
     from callsheet.audit import Audit
     from callsheet.errors import CallsheetError
-    from callsheet.faces.cli.terminal import Bar, Printer, complain
+    from callsheet.faces.cli.terminal import Bar, Printer, complain, reason_of
     from callsheet.records.bundle import Bundle
 
     bar = Bar()
@@ -57,8 +57,10 @@ def audit(bundle: str, as_json: bool, explain: str | None) -> int:
             return _findings(opened, bundle, printer, bar.clear, as_json)
     except CallsheetError as error:
         complain(str(error))
+    except BrokenPipeError:
+        raise  # nobody reads our output any more
     except (OSError, KeyError, zipfile.BadZipFile) as error:
-        complain(f"{bundle}: {getattr(error, 'strerror', None) or error}")
+        complain(f"{bundle}: {reason_of(error)}")
     return 2
 
 

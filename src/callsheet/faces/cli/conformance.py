@@ -1,6 +1,6 @@
 """``callsheet conformance run -- COMMAND`` and ``serve``: the kit against any implementation.
 
-Owns how outcomes are printed and the exit code: 0 nothing failed, 1 something did, 2 no kit or no
+Owns how outcomes are printed and the exit code: 0 some cases passed and none failed, 1 otherwise, 2 no kit or no
 implementation.
 
 Must never know: the cases, the protocol (``callsheet.testing.conformance`` does).
@@ -34,15 +34,15 @@ def run(
 ) -> int:
     """Start COMMAND and put every case to it, over its standard input and output.
 
-    The protocol is described in the kit's README. Exit code 0: nothing failed; 1: something did; 2: no kit,
-    or COMMAND cannot be started.
+    The protocol is described in the kit's README. Exit code 0: some cases passed and none failed; 1: some
+    failed, or none passed; 2: no kit, or COMMAND cannot be started.
 
     \b
     Example:
       callsheet conformance run -- callsheet conformance serve
     """  # noqa: D301
     from callsheet.errors import UsageError
-    from callsheet.faces.cli.terminal import Printer
+    from callsheet.faces.cli.terminal import Printer, complain
     from callsheet.testing.conformance import find_kit, load_kit, run_kit
 
     printer = Printer(sys.stdout)
@@ -58,7 +58,9 @@ def run(
             printer.words(f"{outcome.name}: {outcome.task}: {outcome.why}")
     if not as_json:
         printer.words(f"{states['passed']} passed, {states['failed']} failed, {states['skipped']} skipped")
-    return 1 if states["failed"] else 0
+    if not states["passed"]:
+        complain(f"{' '.join(command)}: nothing passed; does it speak the protocol of the kit's README?")
+    return 1 if states["failed"] or not states["passed"] else 0
 
 
 @conformance.command()

@@ -16,9 +16,11 @@ from pathlib import Path
 import msgspec
 
 from callsheet.errors import SourceError
+from callsheet.faces.cli.briefs import Brief, brief_of_bundle
 from callsheet.faces.cli.places import bundles_folder
 from callsheet.faces.cli.terminal import Bar, Printer, complain, write_json
 from callsheet.library.importing import Failure, Imported, adapter_for, discover, import_sources
+from callsheet.records.bundle import Bundle
 
 
 def import_all(sources: list[str], *, out: Path | None, kind: str | None, native: bool, as_json: bool) -> int:
@@ -38,12 +40,17 @@ def import_all(sources: list[str], *, out: Path | None, kind: str | None, native
     printer = Printer(sys.stdout)
     written = failed = 0
     with ExitStack() as stack:
-        paths = [_path(source, stack) for source in sources] or _stored(kind)
-        for one in import_sources(paths, folder, kind=kind, native=native, progress=bar.advance):
+        paths = {_path(source, stack): source for source in sources} or dict.fromkeys(_stored(kind), "")
+        for path in [path for path in paths if not path.exists()]:
+            failed += 1
+            complain(str(SourceError("no such file or folder", path=str(path))))
+            del paths[path]
+        for one in import_sources(list(paths), folder, kind=kind, native=native, progress=bar.advance):
             bar.clear()
             if isinstance(one, Failure):
                 failed += 1
-                complain(str(SourceError(one.message, path=one.path, line=one.line)))
+                named = "-" if paths.get(Path(one.path)) == "-" else one.path
+                complain(str(SourceError(one.message, path=named, line=one.line)))
                 continue
             written += 1
             if as_json:
@@ -80,4 +87,8 @@ def _told(one: Imported) -> str:
     ]
     codes = Counter(diagnostic.code for diagnostic in one.diagnostics)
     words += [code if count == 1 else f"{code} ({count:,})" for code, count in sorted(codes.items())]
-    return f"{one.bundle}: {', '.join(words)}"
+    try:
+        brief = brief_of_bundle(Bundle(one.bundle))
+    except (OSError, SourceError):
+        brief = Brief()  # the bundle is written: that its head cannot be read again is no reason to say less
+    return " · ".join([f"{one.bundle}: {', '.join(words)}", *brief.words()])

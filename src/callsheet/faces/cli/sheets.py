@@ -11,13 +11,14 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
 
-from callsheet.errors import CallsheetError, RecordError, SourceError
+from callsheet.errors import CallsheetError, RecordError, SourceError, UsageError
+from callsheet.faces.cli.folders import bundles_in, list_sessions, native_files
 from callsheet.faces.cli.sources import OpenSession, Reading, is_stream, open_sessions
 from callsheet.faces.cli.terminal import (
     Bar,
@@ -30,7 +31,7 @@ from callsheet.faces.cli.terminal import (
 )
 from callsheet.paint import Look, Span, paint_foot, paint_head, paint_rows
 from callsheet.pairing import Tally
-from callsheet.records.bundle import is_bundle
+from callsheet.records.bundle import Diagnostic, is_bundle
 from callsheet.rows import Limits, Nested, Sheet, View, nested_rows
 
 FIRST_LOOK_FROM = 1_000_000
@@ -82,10 +83,23 @@ def print_sheets(source: str, wanted: Wanted) -> int:
     Raises:
         SourceError: Nothing can be read there.
     """
+    folder = Path(source)
+    if source != "-" and folder.is_dir() and not is_bundle(folder):
+        bundles = bundles_in(folder)
+        files = Counter[str]() if bundles else native_files(folder)
+        count = len(bundles) or files.total()
+        if count > 1 and (bundles or wanted.stream is None):
+            if wanted.as_json or wanted.stream is not None:
+                raise UsageError(
+                    f"{source}: holds {count:,} sessions; name one of them (callsheet show {source})"
+                )
+            list_sessions(folder, bundles, files, Printer(sys.stdout), sheet_width(wanted.width))
+            return 0
+        source = str(bundles[0]) if bundles else source
     bar = Bar()
     complaints = _Complaints(bar)
     reading = Reading(
-        view=View(thoughts=wanted.thoughts, audit=wanted.audit),
+        view=View(thoughts=wanted.thoughts, audit=wanted.audit, harness=wanted.as_json),
         limits=FULL if wanted.full else Limits(),
         on_bad=complaints,
         progress=bar.advance,
@@ -107,7 +121,7 @@ def print_sheets(source: str, wanted: Wanted) -> int:
                 else:
                     if number:
                         out.line([])
-                    _print_text(sheet, rows, rest, look, out)
+                    _print_text(sheet, rows, rest, look, out, session.diagnostics)
     complaints.close()
     return 0
 
@@ -148,14 +162,21 @@ def _print_json(rows: Iterator[Nested]) -> None:
         write_json(encode(item.row))
 
 
-def _print_text(sheet: Sheet, rows: Iterator[Nested], rest: _Rest, look: Look, out: Printer) -> None:
+def _print_text(
+    sheet: Sheet,
+    rows: Iterator[Nested],
+    rest: _Rest,
+    look: Look,
+    out: Printer,
+    diagnostics: Sequence[Diagnostic],
+) -> None:
     counts = sheet.tally()
     look = with_folders(look, sheet)
-    for line in paint_head(sheet.session, counts, look):
+    for line in paint_head(sheet.session, counts, look, diagnostics):
         out.line(line)
     for line in paint_rows(rows, look):
         out.line(line)
-    for line in paint_foot(counts, rest.agents, rest.hidden, look):
+    for line in paint_foot(counts, rest.agents, rest.hidden, look, sheet.session):
         out.line(line)
 
 
@@ -193,7 +214,9 @@ def _first_look(path: Path, look: Look, out: Printer) -> None:
         head.write_bytes(data[: data.rfind(b"\n") + 1])
         room = screen_lines() - 3
         try:
-            with open_sessions(str(head), Reading(provisional=True), on_failure=_ignore) as sessions:
+            with open_sessions(
+                str(head), Reading(view=View(harness=False), provisional=True), on_failure=_ignore
+            ) as sessions:
                 for session in sessions:
                     with _opened(session) as (sheet, rows, _):
                         out.line([Span("provisional: the file is still being read", "open")])

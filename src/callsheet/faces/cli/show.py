@@ -16,7 +16,12 @@ import click
 @click.argument("source")
 @click.option("--json", "as_json", is_flag=True, help="One row a line, as JSON; final rows only.")
 @click.option("--width", type=click.IntRange(min=1), help="Cells of a line (default: the terminal, or 80).")
-@click.option("--audit-view", "audit", is_flag=True, help="A row for every record, and every caution.")
+@click.option(
+    "--audit-view",
+    "audit",
+    is_flag=True,
+    help="A row for every record, when and where it was recorded, and all that is known to be loose.",
+)
 @click.option("--thoughts", is_flag=True, help="Also reasoning that is raw, or of a kind that is not stated.")
 @click.option("--stream", metavar="ID", help="Only this stream of a bundle, and the agents below it.")
 @click.option("--full", is_flag=True, help="Collapse nothing.")
@@ -32,7 +37,7 @@ def show(
     """Print the sheet of a session.
 
     SOURCE is a bundle (a folder or a .zip of one), a stream (.jsonl), or a file or folder as an agent
-    stored it; - is standard input.
+    stored it; - is standard input. Of a folder with several sessions, a list is printed.
 
     On a terminal, the first rows of a large stored file are shown at once, marked provisional, and are
     replaced by the sheet when the whole file is read. With --json, and when output goes elsewhere, only
@@ -44,8 +49,12 @@ def show(
       callsheet show BUNDLE --audit-view --full | less
       callsheet show - --json < session.jsonl
     """  # noqa: D301
+    from callsheet.errors import UsageError
     from callsheet.faces.cli.sheets import Wanted, print_sheets
+    from callsheet.paint.row import NARROWEST
 
+    if width is not None and width < NARROWEST:
+        raise UsageError(f"--width {width}: a sheet takes {NARROWEST} cells at least")
     return print_sheets(
         source,
         Wanted(as_json=as_json, width=width, audit=audit, thoughts=thoughts, stream=stream, full=full),

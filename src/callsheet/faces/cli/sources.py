@@ -14,7 +14,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -22,8 +22,9 @@ from typing import BinaryIO
 import msgspec
 
 from callsheet.errors import RecordError, SourceError, UsageError
+from callsheet.faces.cli.terminal import reason_of
 from callsheet.records import FORMAT, TYPES
-from callsheet.records.bundle import Bundle, is_bundle
+from callsheet.records.bundle import Bundle, Diagnostic, is_bundle
 from callsheet.rows import Limits, Sheet, View
 from callsheet.rows.text import Blob
 from callsheet.wire.blobs import blob_path
@@ -55,6 +56,7 @@ class OpenSession:
         blob: Reads its blobs.
         spool: The file that standard input was copied to; it is shown as ``-``.
         reading: How sheets are opened.
+        diagnostics: What was worth saying about the sources.
 
     Attributes:
         main: Id of the session's own stream.
@@ -69,8 +71,10 @@ class OpenSession:
         blob: Blob | None,
         reading: Reading,
         spool: Path | None = None,
+        diagnostics: Sequence[Diagnostic] = (),
     ) -> None:
         self.name = name
+        self.diagnostics = diagnostics
         self.main = main
         self.files = files
         self._open_file = open_file
@@ -96,7 +100,7 @@ class OpenSession:
             try:
                 file = stack.enter_context(self._open_file(name))
             except _UNREADABLE as error:
-                reason = getattr(error, "strerror", None) or "cannot be read"
+                reason = reason_of(error) if isinstance(error, OSError) else "cannot be read"
                 raise SourceError(f"stream {name}: {reason}", path=self.name) from None
             size = file.seek(0, 2)
             progress = self._reading.progress
@@ -196,7 +200,8 @@ def _of_bundle(
         if stream not in files:
             raise UsageError(f"{name}: no stream {stream} (there is: {', '.join(files)})")
         main = stream
-    return OpenSession(name, main, files, bundle.open, bundle.blob, reading, spool)
+    told = bundle.manifest.diagnostics
+    return OpenSession(name, main, files, bundle.open, bundle.blob, reading, spool, told)
 
 
 def _of_stream(path: Path, name: str, reading: Reading, stream: str | None) -> OpenSession:
@@ -222,17 +227,23 @@ def _of_native(
     from callsheet.library.importing import Failure, import_sources
 
     read = 0
+    shown = False
     for one in import_sources([path], folder / "bundles", native=False, progress=reading.progress):
         if isinstance(one, Failure):
-            shown = name if one.path == str(path) else one.path
-            error = SourceError(one.message, path=shown, line=one.line)
+            place = name if one.path == str(path) else one.path
+            error = SourceError(one.message, path=place, line=one.line)
             if path.is_file():
                 raise error
             on_failure(str(error))
             continue
         read += 1
         spool = path if name == "-" else None
-        yield _of_bundle(one.bundle, name, reading, stream, spool)
+        # A database holds many sessions: a stream that is asked for is in one of them.
+        if stream is None or any(entry.id == stream for entry in Bundle(one.bundle).manifest.streams):
+            shown = True
+            yield _of_bundle(one.bundle, name, reading, stream, spool)
         shutil.rmtree(one.bundle, ignore_errors=True)
     if not read:
         raise SourceError("no session here can be read", path=name)
+    if not shown:
+        raise UsageError(f"{name}: no stream {stream} in any session here")

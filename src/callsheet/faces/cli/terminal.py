@@ -36,6 +36,7 @@ _PLAIN_SIGNS = str.maketrans(
         "…": "~",
         "·": "-",
         "◌": "o",
+        "▸": ">",
     }
 )
 """Our own signs for output that cannot hold them; a mark must never turn into another mark."""
@@ -44,6 +45,13 @@ _PLAIN_SIGNS = str.maketrans(
 def complain(message: str) -> None:
     """Says what is wrong, on one line of stderr."""
     _write(sys.stderr, f"callsheet: {visible(message)}")
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something could not be read, in words that are the same for every command."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file or folder"
+    return getattr(error, "strerror", None) or str(error)
 
 
 def is_terminal(stream: TextIO) -> bool:

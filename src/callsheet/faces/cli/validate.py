@@ -9,20 +9,19 @@ Must never know: the rules; it only prints what ``callsheet.rules`` yields.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 if TYPE_CHECKING:
     from callsheet.faces.cli.terminal import Bar
     from callsheet.rules import Checked, Finding
-
-_DEPTH = 3
-"""Folders below a PATH in which bundles are looked for."""
 
 
 @click.command()
@@ -41,7 +40,7 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
       callsheet validate stream.jsonl --json | jq -r .rule | sort | uniq -c
     """  # noqa: D301
     from callsheet.errors import SourceError
-    from callsheet.faces.cli.terminal import Bar, Printer, complain
+    from callsheet.faces.cli.terminal import Bar, Printer, complain, reason_of
     from callsheet.rules import Checked
 
     printer, bar = Printer(sys.stdout), Bar()
@@ -59,9 +58,11 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
         except SourceError as error:
             unreadable += 1
             complain(str(error))
+        except BrokenPipeError:
+            raise  # nobody reads our output any more
         except (OSError, zipfile.BadZipFile) as error:
             unreadable += 1
-            complain(f"{path}: {getattr(error, 'strerror', None) or error}")
+            complain(f"{path}: {reason_of(error)}")
         bar.clear()
     if not read:
         return 2
@@ -74,19 +75,14 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
 def _targets(path: Path) -> list[Path]:
     """The streams and bundles that a PATH means."""
     from callsheet.errors import SourceError
+    from callsheet.faces.cli.folders import bundles_in
     from callsheet.records.bundle import is_bundle
 
+    if not path.exists():
+        raise SourceError("no such file or folder", path=str(path))
     if not path.is_dir() or is_bundle(path):
         return [path]
-    found: list[Path] = []
-    folders = [path]
-    for _ in range(_DEPTH):
-        inner = [
-            one for folder in folders for one in sorted(folder.iterdir()) if not one.name.startswith(".")
-        ]
-        bundles = [one for one in inner if is_bundle(one)]
-        found += bundles
-        folders = [one for one in inner if one.is_dir() and not one.is_symlink() and one not in bundles]
+    found = bundles_in(path)
     if not found:
         raise SourceError("no bundle in this folder", path=str(path))
     return found
@@ -95,19 +91,35 @@ def _targets(path: Path) -> list[Path]:
 def _findings(target: Path, checked: Checked, bar: Bar) -> Iterator[Finding]:
     from callsheet.errors import SourceError
     from callsheet.records.bundle import Bundle, is_bundle
-    from callsheet.records.stream import stream_lines
-    from callsheet.rules import check_bundle, check_stream, told
+    from callsheet.rules import check_bundle
 
     if str(target) == "-":
-        yield from check_stream(stream_lines(sys.stdin.buffer), checked)
+        # A pipe cannot be read twice, and its beginning is looked at first.
+        with tempfile.TemporaryFile() as spool:
+            shutil.copyfileobj(sys.stdin.buffer, spool)
+            yield from _of_stream(spool, "-", checked, bar)
     elif is_bundle(target):
         yield from check_bundle(Bundle(target), checked, bar.advance)
     elif zipfile.is_zipfile(target):
         raise SourceError("a zip without manifest.json is no bundle", path=str(target))
     else:
         with target.open("rb") as file:
-            lines = told(stream_lines(file), target.name, target.stat().st_size, bar.advance)
-            yield from check_stream(lines, checked)
+            yield from _of_stream(file, str(target), checked, bar)
+
+
+def _of_stream(file: BinaryIO, name: str, checked: Checked, bar: Bar) -> Iterator[Finding]:
+    from callsheet.errors import SourceError
+    from callsheet.faces.cli.nature import HEAD, not_a_stream
+    from callsheet.records.stream import stream_lines
+    from callsheet.rules import check_stream, told
+
+    size = file.seek(0, 2)
+    file.seek(0)
+    why = not_a_stream(name, file.read(HEAD))
+    if why is not None:
+        raise SourceError(why, path=name)
+    file.seek(0)
+    yield from check_stream(told(stream_lines(file), name, size, bar.advance), checked)
 
 
 def _as_text(target: Path, finding: Finding) -> str:

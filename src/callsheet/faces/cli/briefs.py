@@ -1,0 +1,110 @@
+"""A session in one line: when, where, what was asked, how many calls.
+
+Owns what is read for it: the head of a stream, and the types of its lines. Anything may be missing, and is left out.
+
+Must never know: native shapes, how a sheet is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from callsheet.records import Message, Session
+from callsheet.records.bundle import Bundle
+from callsheet.records.stream import Entry, read_stream
+from callsheet.rows.text import first_line, parts_text
+
+HEAD_RECORDS = 400
+HEAD_BYTES = 4_000_000
+"""Records and bytes of a stream within which its first prompt is looked for."""
+PROMPT_MOST = 60
+
+
+class Brief(msgspec.Struct, kw_only=True):
+    """What a session's head says.
+
+    Attributes:
+        when: Time of its first record that has one, to the minute.
+        folder: The folder that it worked in.
+        asked: Its title, or the first line of its first prompt.
+        calls: Tool calls of its own stream.
+    """
+
+    when: str | None = None
+    folder: str | None = None
+    asked: str | None = None
+    calls: int | None = None
+
+    def words(self) -> Iterator[str]:
+        """The parts that are known, but for the calls."""
+        for word in (self.when, self.folder, self.asked):
+            if word:
+                yield word
+
+
+def brief_of_bundle(bundle: Bundle, *, count: bool = False) -> Brief:
+    """The brief of a bundle's own stream.
+
+    Args:
+        bundle: The bundle.
+        count: Also count its calls, which reads the stream whole.
+
+    Raises:
+        SourceError, OSError, KeyError: The stream is not there, or cannot be read.
+    """
+    entries = bundle.manifest.streams
+    main = next((entry for entry in entries if entry.parent is None), entries[0] if entries else None)
+    if main is None:
+        return Brief()
+    with bundle.open(main.file) as file:
+        found = brief_of_stream(file)
+        if count:
+            found.calls = _calls(file)
+    return found
+
+
+def brief_of_stream(file: BinaryIO) -> Brief:
+    """The brief of a stream, from its head."""
+    found = Brief()
+    for number, entry in enumerate(read_stream(file)):
+        if number >= HEAD_RECORDS or entry.line.offset > HEAD_BYTES or (found.asked and found.when):
+            break
+        if not isinstance(entry, Entry):
+            continue
+        record = entry.record
+        if found.when is None and getattr(record, "ts", None):
+            found.when = str(record.ts)[:16].replace("T", " ")  # type: ignore[union-attr]
+        if isinstance(record, Session):
+            found.folder = found.folder or next(iter((record.roots or {}).values()), None)
+            found.asked = found.asked or record.title
+        elif isinstance(record, Message) and record.author == "user" and not found.asked:
+            found.asked = first_line(parts_text(record.content or ()), PROMPT_MOST) or None
+    return found
+
+
+class _Type(msgspec.Struct):
+    type: str | None = None
+    supersedes: str | None = None
+
+
+def _calls(file: BinaryIO) -> int:
+    """How many calls a stream has: only lines that may be calls are read as JSON."""
+    decoder = msgspec.json.Decoder(_Type)
+    file.seek(0)
+    count = 0
+    for line in file:
+        if b'"tool_call"' in line:
+            try:
+                head = decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+            count += head.type == "tool_call" and head.supersedes is None
+    return count
+
+
+def counted(number: int, word: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

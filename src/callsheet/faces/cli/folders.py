@@ -1,0 +1,119 @@
+"""What a folder holds: bundles, or sessions as an agent stored them.
+
+Owns the search for bundles, and the list that stands for a sheet where there is more than one session: a sheet is of
+one. A folder of bundles is never taken for a folder of native sessions.
+
+Must never know: native shapes, rows.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from callsheet.errors import SourceError
+from callsheet.faces.cli.briefs import Brief, brief_of_bundle, counted
+from callsheet.faces.cli.terminal import Bar, Printer, complain, reason_of
+from callsheet.paint import Line, Span, visible
+from callsheet.paint.cells import cut, width
+from callsheet.records.bundle import Bundle, is_bundle
+
+_DEPTH = 3
+"""Folders below a folder in which bundles are looked for."""
+_UNREADABLE = (OSError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile)
+
+
+class Listed(NamedTuple):
+    """A session of a folder, and what to name to see it.
+
+    Attributes:
+        path: The bundle or the native file.
+        stream: Its stream, where the file holds several sessions.
+    """
+
+    path: str
+    brief: Brief
+    stream: str | None = None
+
+
+def bundles_in(folder: Path) -> list[Path]:
+    """The bundles below a folder, which is none itself."""
+    found: list[Path] = []
+    folders = [folder]
+    for _ in range(_DEPTH):
+        inner = [one for at in folders for one in sorted(at.iterdir()) if not one.name.startswith(".")]
+        bundles = {one for one in inner if is_bundle(one)}
+        found += [one for one in inner if one in bundles]
+        folders = [one for one in inner if one.is_dir() and not one.is_symlink() and one not in bundles]
+    return found
+
+
+def native_files(folder: Path) -> Counter[str]:
+    """The files below a folder that hold native sessions, and how many each."""
+    from callsheet.library.importing import find_sessions
+
+    try:
+        return Counter(session.main for _, session in find_sessions(folder, None))
+    except SourceError:
+        return Counter()
+
+
+def list_sessions(folder: Path, bundles: list[Path], files: Counter[str], out: Printer, most: int) -> None:
+    """Prints each session of a folder: when, how many calls, what was asked, and what to name to see it.
+
+    Args:
+        folder: The folder.
+        bundles: The bundles in it; none: it holds native sessions.
+        files: Files that hold native sessions, and how many each.
+        out: Where to.
+        most: Cells of a line.
+    """
+    bar = Bar()
+    count = len(bundles) or files.total()
+    out.words(f"{folder}: {counted(count, 'session')}. To see one of them: callsheet show PATH")
+    for listed in _of_bundles(bundles) if bundles else _of_native(folder, files, bar):
+        bar.clear()
+        for line in _lines(listed, most):
+            out.line(line)
+
+
+def _lines(listed: Listed, most: int) -> Iterator[Line]:
+    brief = listed.brief
+    head = (brief.when or "(no time)").ljust(16) + f"{counted(brief.calls or 0, 'call'):>12}  "
+    asked = " ".join(visible(brief.asked or "(no prompt)").split())
+    yield [Span(visible(head), "quiet"), Span(cut(asked, max(most - width(visible(head)), 12)), "strong")]
+    # What is to be named is never cut.
+    option = f" --stream {visible(listed.stream)}" if listed.stream is not None else ""
+    yield [Span(f"  {visible(listed.path)}{option}")]
+
+
+def _of_bundles(bundles: list[Path]) -> Iterator[Listed]:
+    for path in bundles:
+        try:
+            yield Listed(str(path), brief_of_bundle(Bundle(path), count=True))
+        except SourceError as error:
+            complain(str(error))
+        except _UNREADABLE as error:
+            complain(f"{path}: {reason_of(error)}")
+
+
+def _of_native(folder: Path, files: Counter[str], bar: Bar) -> Iterator[Listed]:
+    from callsheet.library.importing import Failure, import_sources
+
+    with tempfile.TemporaryDirectory(prefix="callsheet-") as place:
+        for one in import_sources([folder], Path(place), native=False, progress=bar.advance):
+            if isinstance(one, Failure):
+                bar.clear()
+                complain(str(SourceError(one.message, path=one.path, line=one.line)))
+                continue
+            bundle = Bundle(one.bundle)
+            brief = brief_of_bundle(bundle, count=True)
+            paths = [source.path for source in bundle.manifest.sources]
+            path = next((path for path in paths if path in files), paths[0] if paths else str(folder))
+            yield Listed(path, brief, one.stream if files[path] != 1 else None)
+            shutil.rmtree(one.bundle, ignore_errors=True)
