@@ -33,7 +33,10 @@ def follow(value: Any, pointer: str) -> Any:
                 return MISSING
             value = value[name]
         elif isinstance(value, list):
-            if not (name.isascii() and name.isdigit()) or int(name) >= len(value):
+            # A pointer may come from a stream: no digits that int() refuses, no second spelling of an index.
+            if not (name.isascii() and name.isdigit()) or len(name) > 15 or (name[0] == "0" and name != "0"):
+                return MISSING
+            if int(name) >= len(value):
                 return MISSING
             value = value[int(name)]
         else:
