@@ -9,6 +9,7 @@ Must never know: which member comes from where.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from callsheet.wire.lossless import NotJson, decode
 
 MEMBER = "member"
 """Role of lines (or files) that each say something else of a record."""
+_DIGEST = re.compile("[0-9a-f]{64}")
 BUDGET = 16 << 20
 """Bytes of native units that stay decoded."""
 
@@ -181,7 +183,12 @@ class Reading:
     def _is(ref: Json, data: bytes, source: Source) -> bool:
         """Whether these are the recorded bytes. Where something was masked, the digest is that of what it hides."""
         told = ref.get("sha256")
-        return digest(data) == told or (source.masked and isinstance(told, str) and b"**" in data)
+        if digest(data) == told:
+            return True
+        hidden = (
+            source.masked and isinstance(told, str) and _DIGEST.fullmatch(told) is not None and b"**" in data
+        )
+        return hidden and _is_whole(data)
 
     def _row(self, index: int, ref: Json, source: Source, found: Cites) -> None:
         """A ref that names a row and no bytes."""
@@ -262,6 +269,15 @@ def _not_there(path: tuple[Any, ...], ref: Json, data: bytes, scan: Scan, source
             return Claim((*path, "bytes"), ref.get("bytes"), None, f"the line has {len(whole)} bytes")
     why = f"the digest of these bytes is {digest(data)}"
     return Claim((*path, "sha256"), ref.get("sha256"), None, why)
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether bytes are a JSON value to the byte; of masked ones nothing else shows where they end."""
+    try:
+        decode(data)
+    except NotJson:
+        return False
+    return data == data.strip()
 
 
 def _repeats(cites: list[Cite]) -> Iterator[Claim]:

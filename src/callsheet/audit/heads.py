@@ -101,13 +101,13 @@ def check_stream_of_agent(case: Case, family: Family) -> Claim:
     """The claim that a stream is this agent's."""
     said, agent = case.record.get("stream"), case.record.get("agentId")
     path: Path = ("stream",)
-    if said not in family.parents:
+    if not isinstance(said, str) or said not in family.parents:
         return Claim(path, said, None, "the bundle has no such stream")
     own = stream_id(agent) if isinstance(agent, str) else None
-    if isinstance(said, str) and own is not None and (said == own or said.startswith(f"{own[:56]}-")):
+    if own is not None and (said == own or said.startswith(f"{own[:56]}-")):
         return Claim(path, said, Evidence("stream of this agent", -1, said))
-    if agent is not None and family.sessions.get(str(said)) == agent:
-        return Claim(path, said, Evidence("session of this agent", -1, str(said)))
+    if agent is not None and family.sessions.get(said) == agent:
+        return Claim(path, said, Evidence("session of this agent", -1, said))
     return Claim(path, said, None, "that stream is of another agent")
 
 
@@ -115,8 +115,7 @@ def check_gap(case: Case) -> Iterator[Claim]:
     """Claims about a gap: its place is that of its ref, and the bytes are what it says of them."""
     record = case.record
     cite = case.cites[0] if case.cites else None
-    refs = record["native"]["refs"]
-    ref: Json = refs[cite.number] if cite is not None else {}
+    ref: Json = record["native"]["refs"][cite.number] if cite is not None else {}
     for name in ("source", "line", "offset", "bytes"):
         if name in record:
             same = name in ref and record[name] == ref[name] and type(record[name]) is type(ref[name])
@@ -126,10 +125,11 @@ def check_gap(case: Case) -> Iterator[Claim]:
                 Evidence("ref", cite.number if cite else -1) if same else None,
                 "its ref differs",
             )
-    yield _reason(record.get("reason"), cite)
+    reason = record.get("reason")
+    yield _reason(reason if isinstance(reason, str) else None, cite)
 
 
-def _reason(reason: Any, cite: Cite | None) -> Claim:
+def _reason(reason: str | None, cite: Cite | None) -> Claim:
     path: Path = ("reason",)
     whole = cite is None or (not cite.data and cite.line == 0)
     if whole or (cite is not None and reason in FILE_GAPS):
@@ -161,7 +161,8 @@ def damage_of(data: bytes, *, at_end: bool) -> set[str]:
     if text and not text.strip("\0"):
         return {"nul"}
     try:
-        decode(data.removeprefix(BOM))
+        if not isinstance(decode(data.removeprefix(BOM)), dict):
+            return {"bad_json"}  # JSON, but no record
     except NotJson as error:
         found = {"too_deep"} if error.reason == "too_deep" else {"bad_json"}
         return found | ({"torn_tail"} if at_end else set())

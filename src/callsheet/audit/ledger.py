@@ -255,7 +255,8 @@ def _made_of(record: Json) -> int | None:
     if not refs or refs[0].get("offset") is None or record.get("type") in ("session", "gap"):
         return None
     first = refs[0]
-    return hash((record.get("type"), first.get("source"), first.get("offset"), first.get("pointer")))
+    named = (record.get("type"), first.get("source"), first.get("offset"), first.get("pointer"))
+    return hash(tuple(map(str, named)))
 
 
 def _refs(record: Json) -> list[Json]:

@@ -67,18 +67,25 @@ class StreamAudit:
 
     def walk(self, file: BinaryIO) -> Iterator[tuple[int, Json, list[Claim]]]:
         """Every record: its line, itself, its claims."""
-        if self.registry is None:
-            why = "no registry speaks of this agent: its facts cannot be found again"
-            yield 1, {"type": "session"}, [Claim(("agent", "name"), self.ledger.head.agent, None, why)]
         for position, line in enumerate(stream_lines(file)):
             try:
                 record = decode(line.data)
             except NotJson:
                 record = None
             if isinstance(record, dict):
-                yield line.number, record, list(self.claims(record, position))
+                claims = list(self.claims(record, position))
+                if position == 0 and self.registry is None:
+                    claims.append(self._unknown(record))
+                yield line.number, record, claims
             else:
                 yield line.number, {}, [Claim((), None, None, "the line is no record")]
+
+    def _unknown(self, record: Json) -> Claim:
+        """Why nothing can be said of the facts of this stream."""
+        if record.get("type") != "session":
+            return Claim(("type",), record.get("type"), None, "a stream begins with its session record")
+        why = "no registry speaks of this agent: its facts cannot be found again"
+        return Claim(("agent", "name"), self.ledger.head.agent, None, why)
 
     def claims(self, record: Json, position: int) -> Iterator[Claim]:
         """Every fact of one record, with its evidence or without.

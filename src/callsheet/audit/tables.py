@@ -132,6 +132,14 @@ def derived_link(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> An
     return "none" if case.ledger.call_at(case.record.get("callId")) is None else "derived"
 
 
+def link_to_call(case: Case, cite: Cite, fact: Fact, values: list[Any]) -> Any:
+    """Linked as by ``linkage``; derived where the call's own id is."""
+    position = case.ledger.call_at(case.record.get("callId"))
+    call = case.ledger.at(position) if position is not None else None
+    derived = call is not None and call.get("callIdSource") == "derived"
+    return "derived" if derived else linkage(case, cite, fact, values)
+
+
 def known_call(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """A call id that a native line names, if the stream has the call."""
     return values[0] if case.ledger.call_at(values[0]) is not None else MISSING
@@ -280,19 +288,19 @@ def inherited(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
             return value
     named = [name for name, line in case.scan(cite).forks.items() if line >= cite.line and name not in own]
     said = _said(case, "native", "inherited", "session")
-    return said if said in named else MISSING
+    return said if isinstance(said, str) and said in named else MISSING
 
 
 def forked(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """The session that some lines were copied from."""
     said = case.record.get("forkedFrom")
-    return said if said in case.scan(cite).forks else MISSING
+    return said if isinstance(said, str) and said in case.scan(cite).forks else MISSING
 
 
 def in_path(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """The session id in the path of a file."""
     said = case.record.get("nativeSessionId")
-    return said if said in _names(cite) else MISSING
+    return said if isinstance(said, str) and said in _names(cite) else MISSING
 
 
 def agent_file(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
@@ -361,6 +369,7 @@ TABLES: dict[str, Table] = {
     "ambiguous_id": ambiguous_id,
     "id_source": id_source,
     "derived_link": derived_link,
+    "link_to_call": link_to_call,
     "known_call": known_call,
     "status": status,
     "synthetic": synthetic,
