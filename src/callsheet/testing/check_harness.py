@@ -248,18 +248,18 @@ def _stands(text: str, texts: list[str]) -> bool:
     return all(any(piece in one for one in texts) for piece in pieces)
 
 
-def _blobs(value: Any) -> Iterator[tuple[str, int]]:
-    """Every blob that a record names, wherever."""
+def _blobs(value: Any, top: bool = True) -> Iterator[tuple[str, int]]:
+    """Every blob that a record names, wherever; what an agent wrote is no naming."""
     if isinstance(value, dict):
         name, size = value.get("blob"), value.get("size")
         if isinstance(name, str) and name.startswith("sha256:") and isinstance(size, int):
             yield name, size
         for key, item in value.items():
-            if key not in ("input", "raw", "value"):
-                yield from _blobs(item)
+            if not (top and key in ("input", "raw", "value")) and not (key == "value" and "type" in value):
+                yield from _blobs(item, top=False)
     elif isinstance(value, list):
         for item in value:
-            yield from _blobs(item)
+            yield from _blobs(item, top=False)
 
 
 def _stable(adapter: Stored, session: Session, files: Files, reading: Reading) -> Iterator[Flaw]:
