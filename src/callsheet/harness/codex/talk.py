@@ -192,7 +192,7 @@ class Talk:
             pen.write(Usage(scope="inference", counts=counts, inference_id=response, native=native))
         total = counts_of(value_of(payload.thread_token_usage))
         if total:
-            native = pen.native("usage", "/payload/thread_token_usage")
+            native = pen.native("total", "/payload/thread_token_usage")
             pen.write(Usage(scope="session", cumulative=True, counts=total, native=native))
 
     def token_count(self, payload: Payload) -> None:
@@ -206,7 +206,7 @@ class Talk:
         window = number(value_of(members.get("model_context_window", ABSENT)))
         record = Usage(scope="session", cumulative=True, counts=counts)
         record.context_window = window if isinstance(window, int) else None
-        record.native = self._pen.native("usage", "/payload/info")
+        record.native = self._pen.native("total", "/payload/info")
         self._pen.write(record)
 
     # -- turns --------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class Talk:
             assert record.native is not None
             record.native.synthetic = True
             if kind == "task_complete":
-                record.status = "unknown"
+                record.status = "unknown" if record.error is None else "failed"
         key = f"turn {record.turn_id}"
         pen.revise(key, record)
         if kind != "task_started":

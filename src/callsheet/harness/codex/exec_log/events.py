@@ -156,7 +156,7 @@ class Events:
         if event.info:
             total = counts_of(value_of(members_of(event.info).get("total_token_usage", ABSENT)))
             if total:
-                native = pen.native("usage", f"{POINTER}/info/total_token_usage")
+                native = pen.native("total", f"{POINTER}/info/total_token_usage")
                 pen.write(Usage(scope="session", cumulative=True, counts=total, native=native))
             return
         value = value_of(raw)
@@ -237,7 +237,7 @@ class Events:
             native = pen.native("begin", pointer)
         else:
             native = pen.native("end", POINTER)
-            native.refs.insert(0, pen.place(begun.place, "begin", pointer, begun.sha256))
+            native.refs.insert(0, pen.place(begun.place, "files", pointer, begun.sha256))
         record = file_change(pen, execution.fields.changes, call_id, state, native, pointer)
         if record is not None:
             pen.write(record)

@@ -77,14 +77,14 @@ class Items:
             source = "native" if named else "derived"
         record = Turn(turn_id=turn_id, id_source=source, status=status, native=native)
         if isinstance(line.error, dict):
-            record.error = error_of(line.error)
+            record.status, record.error = "failed", error_of(line.error)
         pen.revise(f"turn {turn_id}", record)
         self._turn = None if over else record
         if over:
             pen.forget(f"turn {turn_id}")
         counts = counts_of(value_of(line.usage))
         if counts:
-            native = pen.native("usage", "/usage")
+            native = pen.native("total", "/usage")
             pen.write(Usage(scope="session", cumulative=True, counts=counts, native=native))
 
     # -- items --------------------------------------------------------------------------------------------------
