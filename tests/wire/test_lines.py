@@ -21,7 +21,7 @@ BYTES = st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(BYTES, st.lists(st.integers(0, 60), max_size=8))
 def test_any_split_gives_the_same_lines(data: bytes, cuts: list[int]) -> None:
     places = sorted({0, len(data), *(cut for cut in cuts if cut <= len(data))})
@@ -110,7 +110,7 @@ SCRAPS = [
 PIECES = st.sampled_from([ONE, TWO, BOM, *SCRAPS, b'{"id":3', b"\r", b"1e999", b"9" * 5000, b"[" * 2000])
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.lists(PIECES, max_size=8).map(b"".join), st.booleans())
 def test_pieces_cover_every_byte_and_objects_are_json(line: bytes, ended: bool) -> None:
     pieces = salvage(line, ended=ended, unit=is_record)

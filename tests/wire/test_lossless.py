@@ -104,13 +104,13 @@ def texts(draw: st.DrawFn, deep: int = 0) -> str:
     return "{" + blank + ",".join(pairs) + "}" + blank
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(texts())
 def test_lossless_is_the_definition(text: str) -> None:
     assert lossless.lossless(text.encode()) is loses_nothing(text)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(texts())
 def test_fits_speaks_of_numbers_alone(text: str) -> None:
     numbers: list[str] = []
@@ -131,7 +131,7 @@ def test_fits_speaks_of_numbers_alone(text: str) -> None:
         assert fits(text.encode()) is all(map(survives, numbers))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(texts())
 def test_what_is_lossless_comes_back(text: str) -> None:
     if lossless.lossless(text.encode()):
@@ -139,7 +139,7 @@ def test_what_is_lossless_comes_back(text: str) -> None:
         assert json.loads(again) == json.loads(text)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(texts())
 def test_the_exact_text_says_the_same(text: str) -> None:
     value = decode(text.encode())
