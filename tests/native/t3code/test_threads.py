@@ -140,6 +140,17 @@ def test_agents_and_their_threads(new: State) -> None:
     assert sheet.streams[child][0]["parent"] == {"session": THREAD}
 
 
+def test_a_fork_is_a_session_of_its_own(new: State) -> None:
+    new.item("user_message", text="Go", messageId="m", inputIntent="turn_start")
+    new.thread("th-copy", lineage={"parentThreadId": THREAD, "relationshipToParent": "fork"})
+    new.item("user_message", thread="th-copy", text="Again", messageId="m2")
+    heads = {sheet.records[0]["nativeSessionId"]: sheet.records[0] for sheet in sheets(new.close())}
+    own, copy = heads[THREAD], heads["th-copy"]
+    assert "parent" not in own
+    assert "parent" not in copy
+    assert copy["forkedFrom"] == THREAD
+
+
 def test_plans_and_checkpoints(new: State) -> None:
     steps = [
         {"id": "1", "text": "Fix", "status": "completed"},

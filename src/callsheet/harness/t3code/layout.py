@@ -38,9 +38,7 @@ EVENTS = "orchestration_events"
 ANSWERS = ("thread.approval-response-requested", "thread.user-input-response-requested")
 """V1 events that hold what nothing else keeps: the answer to a request, as a client sent it."""
 RESPONSE = "runtime-request.respond"
-
-
-_MARKS = (b"projection_thread_activities", b"orchestration_v2_projection", b"orchestration_events")
+MARKS = (b"projection_thread_activities", b"orchestration_v2_projection", b"orchestration_events")
 
 
 class Thread(NamedTuple):
@@ -51,12 +49,14 @@ class Thread(NamedTuple):
         project_id: Its project.
         parent: The thread that started it.
         new: Whether it is a thread of V2.
+        source: The thread that it was forked from.
     """
 
     thread_id: str
     project_id: str | None
     parent: str | None
     new: bool
+    source: str | None = None
 
 
 class Parts(NamedTuple):
@@ -69,10 +69,7 @@ class Parts(NamedTuple):
 
 def recognises(name: str, head: bytes) -> bool:  # noqa: ARG001 (the content decides)
     """Whether a file is a state database of T3 Code."""
-    return is_database(head) and any(
-        mark in head
-        for mark in (b"projection_thread_activities", b"orchestration_v2_projection", b"orchestration_events")
-    )
+    return is_database(head) and any(mark in head for mark in MARKS)
 
 
 def sessions(path: str, folder: Folder) -> list[Session]:
@@ -138,8 +135,8 @@ def _threads(path: str, folder: Folder) -> list[Thread]:
     found: dict[str, Thread] = {}
     for row in new:
         if isinstance(row.get("thread_id"), str):
-            parent = _parent(row.get("payload_json"))
-            found[row["thread_id"]] = Thread(row["thread_id"], _text(row.get("project_id")), parent, True)
+            project = _text(row.get("project_id"))
+            found[row["thread_id"]] = Thread(row["thread_id"], project, *_lineage(row.get("payload_json")))
     for row in old:
         name = row.get("thread_id")
         if isinstance(name, str) and name not in found and name in filled:
@@ -153,13 +150,19 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _parent(payload: Any) -> str | None:
+def _lineage(payload: Any) -> tuple[str | None, bool, str | None]:
+    """The thread that started one of V2, and the one that it was forked from (the last three members of Thread)."""
     try:
         value = msgspec.json.decode(payload) if isinstance(payload, str) else None
     except (msgspec.DecodeError, RecursionError):
-        return None
+        return None, True, None
     lineage = value.get("lineage") if isinstance(value, dict) else None
-    return _text(lineage.get("parentThreadId")) if isinstance(lineage, dict) else None
+    if not isinstance(lineage, dict):
+        return None, True, None
+    parent, relation = _text(lineage.get("parentThreadId")), lineage.get("relationshipToParent")
+    if relation in (None, "subagent"):
+        return parent, True, None
+    return None, True, parent if relation == "fork" else None
 
 
 def selections(thread: Thread) -> list[Selection]:

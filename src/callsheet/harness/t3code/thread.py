@@ -117,6 +117,7 @@ class ThreadWriter:
             roots=self.roots or None,
             title=title,
             parent=Parent(session=stream_id(self.thread.parent)) if self.thread.parent else None,
+            forked_from=self.thread.source,
         )
         made_of = layout_ref(self.source, self.desk.lines(self.source))
         record.native = Native(refs=[*refs, made_of] if made_of else refs)
