@@ -21,12 +21,11 @@ ENVELOPE = frozenset({"type", "seq", "id", "supersedes", "capture", "native"})
 """Members that are checked here and not by facts."""
 
 
-def check_envelope(case: Case, facts: Facts, position: int, before_at: int | None) -> Iterator[Claim]:
-    """Claims about the envelope.
+def check_envelope(case: Case, position: int, before_at: int | None) -> Iterator[Claim]:
+    """Claims about the envelope that need no source.
 
     Args:
         case: The record.
-        facts: The registry's facts.
         position: The record's position in its stream.
         before_at: Where the record that it supersedes stands; None if there is none.
     """
@@ -44,7 +43,6 @@ def check_envelope(case: Case, facts: Facts, position: int, before_at: int | Non
         yield Claim(path, case.cites[0].pointer, None, f"record {twin} is made of it already", COUNT)
     if "supersedes" in record:
         yield _supersedes(case, position, before_at)
-    yield from _native(case, facts)
 
 
 def _supersedes(case: Case, position: int, before_at: int | None) -> Claim:
@@ -72,7 +70,7 @@ def entity_of(record: Json) -> Any:
     return [record.get(name) for name in ("callId", "inferenceId", "messageId", "turnId", "scope")]
 
 
-def _native(case: Case, facts: Facts) -> Iterator[Claim]:
+def check_native(case: Case, facts: Facts) -> Iterator[Claim]:
     """Claims about native identity, and about the roles of refs."""
     native = case.record.get("native")
     if not isinstance(native, dict):

@@ -114,10 +114,14 @@ class Source:
         hashed = hashlib.sha256()
         for chunk in read_chunks(out):
             hashed.update(chunk)
+        wrong = ""
         if out.tell() != (self.entry.size or 0):
-            raise SourceError("it is shorter than the source was")
-        if not self.entry.masked and hashed.hexdigest() != self.entry.sha256:
-            raise SourceError("it has another content than the source had")
+            wrong = "it is shorter than the source was"
+        elif not self.entry.masked and hashed.hexdigest() != self.entry.sha256:
+            wrong = "it has another content than the source had"
+        if wrong:
+            out.close()
+            raise SourceError(wrong)
         return out
 
     def _inflated(self, packed: BinaryIO) -> BinaryIO:

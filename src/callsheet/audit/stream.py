@@ -14,7 +14,7 @@ from typing import BinaryIO
 from callsheet.audit.captures import blobs_in, check_blob, check_captures
 from callsheet.audit.case import Case
 from callsheet.audit.cite import MEMBER, Cite, Reading
-from callsheet.audit.envelope import ENVELOPE, check_envelope
+from callsheet.audit.envelope import ENVELOPE, check_envelope, check_native
 from callsheet.audit.facts import Facts
 from callsheet.audit.finding import COUNT, Claim, Json
 from callsheet.audit.heads import (
@@ -114,11 +114,12 @@ class StreamAudit:
             before=None if before_at is None else ledger.at(before_at),
             tool=self.tool_of(record),
         )
-        yield from check_envelope(case, self._facts, position, before_at)
+        yield from check_envelope(case, position, before_at)
         yield from _cite(case)
         if cites.unread:
             self.unread += 1
             return
+        yield from check_native(case, self._facts)
         yield from check_captures(case, self._facts)
         yield from self._members(case, self._facts)
 
