@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -154,3 +156,53 @@ def test_hostile_ids_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> None
     for args in ((path,), (path, "--json")):
         out = run(*args).stdout
         assert not any(bad in out for bad in "\x1b\x07\x9b\u202e")
+
+
+SESSION = b'{"type":"user","message":{"role":"user","content":"hi"},"sessionId":"5","uuid":"a","version":"2.1.332"}\n'
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (SESSION * 500, "this looks like a session of Claude Code: callsheet import "),
+        (b"# Title\n\nText\n" * 50, "no line of its beginning is a record"),
+        (b'{"some":"json"}\n' * 50, "no line of its beginning is a record"),
+        (b"\x00\xff\xfe" * 5000, "no line of its beginning is a record"),
+    ],
+)
+def test_what_is_no_stream_is_one_line(run: Run, tmp_path: Path, data: bytes, words: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(data)
+    result = run(path)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith(f"callsheet: {path}: is no callsheet stream")
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{broken\n" + stream(CALL),
+        b"\xef\xbb\xbf" + stream(CALL),
+        json.dumps(CALL).encode() + b"\n",
+        b'{"type":"novelty","seq":0,"id":"r0"}\n',
+    ],
+)
+def test_a_broken_stream_is_still_a_stream(run: Run, tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(data)
+    result = run(path)
+    assert result.exit_code in (0, 1)
+    assert result.stderr == ""
+
+
+def test_missing_files_are_said_alike(run: Run, tmp_path: Path) -> None:
+    assert run(tmp_path / "gone").stderr == f"callsheet: {tmp_path}/gone: no such file or folder\n"
+
+
+def test_findings_that_nobody_reads_are_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(stream(*({**CALL, "status": 1} for _ in range(5000))))
+    command = f"set -o pipefail; {sys.executable} -m callsheet validate {path} | head -1"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any, Protocol
@@ -194,6 +195,15 @@ def test_the_runner_names_what_another_misses(run: Run, tmp_path: Path) -> None:
     assert code == 1
     assert 'ASR-250/8: validate: not found: ["ASR-250", "r1", "/callId", null]' in out
     assert out.endswith("8 passed, 12 failed, 0 skipped\n")
+
+
+@pytest.mark.skipif(shutil.which("cat") is None, reason="needs cat")
+@pytest.mark.parametrize("theirs", [["cat"], None])
+def test_where_nothing_passed_nothing_is_well(run: Run, tmp_path: Path, theirs: list[str] | None) -> None:
+    command = theirs or implementation(tmp_path, "reply['does'] = []")
+    code, out, err = run("--only", "ASR-250", "--", *command)
+    assert (code, out.splitlines()[-1]) == (1, "0 passed, 0 failed, 20 skipped")
+    assert "nothing passed" in err
 
 
 @pytest.mark.parametrize(

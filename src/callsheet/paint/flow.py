@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from callsheet.paint.row import Look, is_small, paint_row
 from callsheet.paint.span import Line
 from callsheet.rows import Nested, Output, Row
+from callsheet.rows.text import counted
 
 
 class _Run:
@@ -38,7 +39,7 @@ class _Run:
     def row(self) -> Row:
         if self.count == 1:
             return self.first.row
-        text = f"{self.count:,} messages, {self.characters:,} characters"
+        text = f"{counted(self.count, 'message')}, {counted(self.characters, 'character')}"
         return self.first.row.changed(output=Output(text=text, truncated=False))
 
 

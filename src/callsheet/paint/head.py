@@ -18,6 +18,7 @@ from callsheet.records import Session
 from callsheet.records.bundle import Diagnostic
 from callsheet.registry import known
 from callsheet.rows import has_captures, registry_of
+from callsheet.rows.text import counted
 
 DOUBTS = 50
 """Remarks on the sources that are drawn one by one."""
@@ -88,7 +89,7 @@ def _session_lines(session: Session, width: int) -> Iterator[Line]:
         for piece in cells.wrap(visible(session.title), width)[:2]:
             yield [Span(piece)]
     for source in (session.sources or [])[:4]:
-        size = f" ({source.size:,} bytes)" if source.size is not None else ""
+        size = f" ({counted(source.size, 'byte')})" if source.size is not None else ""
         room = width - len(size)
         path = visible(source.path)
         if cells.width(path) > room:
@@ -96,7 +97,7 @@ def _session_lines(session: Session, width: int) -> Iterator[Line]:
         yield [Span(path + size, "quiet")]
     more = len(session.sources or []) - 4
     if more > 0:
-        yield hidden(f"… {more:,} more source{'' if more == 1 else 's'}", width)
+        yield hidden(f"… {counted(more, 'more source')}", width)
 
 
 def _end(text: str, most: int) -> str:
@@ -111,7 +112,7 @@ def _end(text: str, most: int) -> str:
 
 
 def _counts(tally: Tally) -> list[Span]:
-    spans = [Span(f"{tally.calls:,} call{'' if tally.calls == 1 else 's'}", "strong")]
+    spans = [Span(counted(tally.calls, "call"), "strong")]
     spans += [
         Span(f"{count:,} {word}", style)
         for member, word, style in _STATES
@@ -142,18 +143,14 @@ def _sums(tally: Tally, session: Session | None) -> Iterator[str]:
         told[0] += " result" if parts[0][0] == 1 else " results"
         yield f"reached the model: {' · '.join(told)}"
     if tally.undecided:
-        yield f"who allowed it: not recorded for {_counted(tally.undecided, 'call')}"
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+        yield f"who allowed it: not recorded for {counted(tally.undecided, 'call')}"
 
 
 def _doubts(session: Session | None, doubts: Sequence[Diagnostic], width: int, look: Look) -> Iterator[Line]:
     if not doubts:
         return
     if not look.audit:
-        words = f"{_counted(len(doubts), 'remark')} on the sources (--audit-view)"
+        words = f"{counted(len(doubts), 'remark')} on the sources (--audit-view)"
         yield [Span(piece, "open") for piece in [cells.cut(words, width)]]
         return
     paths = {source.id: source.path for source in (session.sources or () if session else ())}

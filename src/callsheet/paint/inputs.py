@@ -23,7 +23,7 @@ from callsheet.records import Patch
 from callsheet.registry.when import MISSING, follow
 from callsheet.rows import Row
 from callsheet.rows.inputs import NEW_KEYS, OLD_KEYS, TEXT_KEYS
-from callsheet.rows.text import compact, raw_value
+from callsheet.rows.text import compact, counted, raw_value
 
 MOST_MEMBERS = 4
 """Members that are drawn of a longer input."""
@@ -46,7 +46,7 @@ def input_lines(row: Row, room: int, *, full: bool) -> Iterator[Line]:
         return
     if row.input_bytes is not None:
         more = "" if full else " (--full draws them)"
-        yield _ours(f"… arguments of {row.input_bytes:,} bytes are not drawn{more}", room)
+        yield _ours(f"… arguments of {counted(row.input_bytes, 'byte')} are not drawn{more}", room)
         return
     value = row.input_text if row.input is UNSET else raw_value(row.input)
     members = [(_name(pointer), follow(value, pointer)) for pointer in pointers]

@@ -29,6 +29,7 @@ from callsheet.paint.safe import visible
 from callsheet.paint.span import Line, Span, Style, line_width, packed
 from callsheet.paint.words import LABELS, MARKS, detail_words, fact_words, place_words, state_words
 from callsheet.rows import ChangeShown, Output, Row
+from callsheet.rows.text import counted
 
 NARROWEST = 24
 """Cells below which nothing is laid out any narrower."""
@@ -174,8 +175,7 @@ def _body(row: Row, look: Look, room: int) -> Iterator[Line]:
     for change in row.changes or ():
         yield from _change(row, change, look, room)
     if row.omitted_changes:
-        more = f"… {row.omitted_changes:,} more file{'' if row.omitted_changes == 1 else 's'}"
-        yield _guttered(hidden(more, inner))
+        yield _guttered(hidden(f"… {counted(row.omitted_changes, 'more file')}", inner))
     if output is not None:
         yield from _output(row, output, look, inner)
 
@@ -191,7 +191,7 @@ def _output(row: Row, output: Output, look: Look, inner: int) -> Iterator[Line]:
     patched = any(change.patch is not None for change in row.changes or ())
     if patched and row.state == "completed" and not look.full:
         count = len(text_lines(output.text))
-        words = f"… {count:,} line{'' if count == 1 else 's'} of output" if count else ""
+        words = f"… {counted(count, 'line')} of output" if count else ""
         lines = [hidden(words, inner)] if words else []
     else:
         lines = _block(output, inner, WHOLE if look.full else COLLAPSES.get(row.kind, TEN), "")
@@ -200,7 +200,9 @@ def _output(row: Row, output: Output, look: Look, inner: int) -> Iterator[Line]:
     if output.member == "preview":
         lines.append(hidden("(the last that was seen of it while it ran)", inner))
     elif output.truncated and output.omitted is None:
-        size = f"; {output.original_bytes:,} bytes in all" if output.original_bytes is not None else ""
+        size = (
+            f"; {counted(output.original_bytes, 'byte')} in all" if output.original_bytes is not None else ""
+        )
         what = "the model got a part of it" if output.member == "content" else "the source kept a part of it"
         lines.append(hidden(f"({what}{size})", inner))
     for line in lines:

@@ -38,6 +38,7 @@ from callsheet.rows.text import (
     bound,
     command_text,
     compact,
+    counted,
     first_line,
     parts_text,
     raw_value,
@@ -164,7 +165,7 @@ def gap_row(context: Context, number: int, gap: Gap) -> Row:
         words.append(f"line {gap.line:,}")
     elif gap.offset is not None:
         words.append(f"byte {gap.offset:,}")
-    size = f" ({gap.bytes:,} bytes)" if gap.bytes is not None else ""
+    size = f" ({counted(gap.bytes, 'byte')})" if gap.bytes is not None else ""
     title = f"{' '.join([*words, 'could not be read:'])} {gap.reason}{size}"
     return plain_row(context, number, gap, "notice", title, "failed")
 

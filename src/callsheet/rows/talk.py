@@ -17,7 +17,7 @@ from callsheet.rows.context import Context
 from callsheet.rows.decisions import permission_shown
 from callsheet.rows.row import Row, RowKind, State
 from callsheet.rows.silence import redacted, remarks_for
-from callsheet.rows.text import bound, compact, cut, first_line, parts_text
+from callsheet.rows.text import bound, compact, counted, cut, first_line, parts_text
 
 _ENTRY_MARKS = {None: "-", "pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]"}
 """What stands before a step of a plan: nothing is ticked or left open where no state is recorded."""
@@ -178,8 +178,7 @@ def _request_lines(request: InputRequest) -> Iterator[str]:
 
 def plan_row(context: Context, number: int, plan: Plan) -> Row:
     """The row of a plan, its steps as a list."""
-    steps = len(plan.entries)
-    row = plain_row(context, number, plan, "plan", f"{steps} step{'' if steps == 1 else 's'}")
+    row = plain_row(context, number, plan, "plan", counted(len(plan.entries), "step"))
     row.call_id = plan.call_id
     row.parent = context.parent_row(plan.call_id)
     lines = [f"{_ENTRY_MARKS.get(entry.status, f'[{entry.status}]')} {entry.text}" for entry in plan.entries]

@@ -30,6 +30,11 @@ RAW_TEXTS: tuple[str, ...] = ("/block/content", "/content", "/stdout", "/output"
 """Where text stands in a raw result, first present wins."""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: ``1 line``, ``2,000 lines``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def first_line(text: str, most: int) -> str:
     """The first line that is not blank, cut to ``most`` characters."""
     at = len(text) - len(text.lstrip())

@@ -103,8 +103,3 @@ def _calls(file: BinaryIO) -> int:
                 continue
             count += head.type == "tool_call" and head.supersedes is None
     return count
-
-
-def counted(number: int, word: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.errors import SourceError
-from callsheet.faces.cli.briefs import Brief, brief_of_bundle, counted
+from callsheet.faces.cli.briefs import Brief, brief_of_bundle
 from callsheet.faces.cli.terminal import Bar, Printer, complain, reason_of
 from callsheet.paint import Line, Span, visible
 from callsheet.paint.cells import cut, width
 from callsheet.records.bundle import Bundle, is_bundle
+from callsheet.rows.text import counted
 
 _DEPTH = 3
 """Folders below a folder in which bundles are looked for."""

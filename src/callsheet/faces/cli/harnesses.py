@@ -28,6 +28,7 @@ def harnesses(as_json: bool) -> int:
     from callsheet.paint import Span
     from callsheet.paint.cells import wrap
     from callsheet.registry import HARNESSES, load
+    from callsheet.rows.text import counted
 
     found = discover(os.environ, Path.home())
     printer = Printer(sys.stdout)
@@ -51,7 +52,7 @@ def harnesses(as_json: bool) -> int:
         printer.line([Span(head.title or head.name, "strong"), Span(f"  {', '.join(head.kinds)}", "quiet")])
         printer.words(f"  stored at: {', '.join(head.stored_at)}")
         for place in places:
-            sessions = f"{place.sessions:,} session{'' if place.sessions == 1 else 's'}"
+            sessions = counted(place.sessions, "session")
             printer.words(f"  found here: {place.path}, {sessions}")
         if not places:
             printer.words("  found here: nothing")

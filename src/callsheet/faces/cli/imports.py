@@ -21,6 +21,7 @@ from callsheet.faces.cli.places import bundles_folder
 from callsheet.faces.cli.terminal import Bar, Printer, complain, write_json
 from callsheet.library.importing import Failure, Imported, adapter_for, discover, import_sources
 from callsheet.records.bundle import Bundle
+from callsheet.rows.text import counted
 
 
 def import_all(sources: list[str], *, out: Path | None, kind: str | None, native: bool, as_json: bool) -> int:
@@ -58,7 +59,7 @@ def import_all(sources: list[str], *, out: Path | None, kind: str | None, native
             else:
                 printer.words(_told(one))
     if not as_json and written + failed > 1:
-        words = f"{written:,} session{'' if written == 1 else 's'} written to {folder}"
+        words = f"{counted(written, 'session')} written to {folder}"
         printer.words(words + (f", {failed:,} not read" if failed else ""))
     return 0 if written else 2
 
@@ -81,10 +82,7 @@ def _stored(kind: str | None) -> list[Path]:
 
 
 def _told(one: Imported) -> str:
-    counts = [(one.calls, "call"), (one.gaps, "gap")]
-    words = [
-        f"{count:,} {word}{'' if count == 1 else 's'}" for count, word in counts if count or word == "call"
-    ]
+    words = [counted(one.calls, "call"), *([counted(one.gaps, "gap")] if one.gaps else [])]
     codes = Counter(diagnostic.code for diagnostic in one.diagnostics)
     words += [code if count == 1 else f"{code} ({count:,})" for code, count in sorted(codes.items())]
     try:

@@ -137,17 +137,14 @@ def _as_json(target: Path, finding: Finding) -> str:
 
 
 def _summary(seen: dict[str, int], checked: Checked) -> Iterator[str]:
+    from callsheet.rows.text import counted
     from callsheet.rules import ALL
 
-    extent = f"{_counted(checked.streams, 'stream')}, {_counted(checked.records, 'record')}"
+    extent = f"{counted(checked.streams, 'stream')}, {counted(checked.records, 'record')}"
     if not seen:
         yield f"No findings: {extent}."
         return
     yield ""
-    yield f"{_counted(sum(seen.values()), 'finding')} in {extent}. What the rules ask:"
+    yield f"{counted(sum(seen.values()), 'finding')} in {extent}. What the rules ask:"
     for code in sorted(seen):
         yield f"  {code:9} {seen[code]:>6,} times  {ALL[code].asks}"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
