@@ -93,6 +93,8 @@ def first_of_each_kind(bundle: Path) -> Iterator[tuple[int, int, Lie]]:
             record = json.loads(line)
             for lie in lies(record):
                 kind = (record["type"], general(lie.path))
+                if record["type"] != "tool_result" and lie.path.startswith("/native/refs/"):
+                    continue  # refs are alike on all types
                 if kind not in seen and not lie.path.startswith(("/raw/", "/input/", "/value/")):
                     seen.add(kind)
                     yield number, position, lie
@@ -109,7 +111,7 @@ def test_a_bundle_with_one_lie_is_found_out(forged: Forged) -> None:
         forged.write(true[number], number)
         told += 1
     assert forged.findings() == []
-    assert told > 200
+    assert told > 150
 
 
 def test_what_is_not_checked_is_little_and_said() -> None:
