@@ -81,7 +81,7 @@ def put_input(pen: Pen, record: ToolCall, raw: Raw, pointer: str) -> None:
         except FAILS:
             pass  # an argument that only looks like it is an argument like any other
     if pen.unit.exact is not None:
-        data = (pen.exact(pointer) or "").encode()
+        data = (pen.exact(pointer) or data.decode()).encode()
     if lossless.lossless(data):
         record.input = Raw(data)
     else:

@@ -243,7 +243,8 @@ class Results:
             if pen.inline(record, "raw", both, ""):
                 record.raw = both
             return
-        exact = {"block": follow(pen.unit.exact, f"/message/content/{index}")}
+        content = follow(pen.unit.exact, "/message/content")
+        exact = {"block": content[index] if isinstance(content, list) else content}
         if raw:
             exact["toolUseResult"] = follow(pen.unit.exact, "/toolUseResult")
         blob = pen.desk.blob(lossless.exact_text(exact).encode(), "application/json")
