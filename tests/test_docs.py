@@ -9,9 +9,12 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from callsheet.faces.cli import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 SKIPPED = {".git", ".venv", "build", "dist", "node_modules"}
@@ -86,10 +89,57 @@ def test_the_sheet_in_the_readme_is_what_the_command_prints() -> None:
         capture_output=True,
         text=True,
     )
-    printed = [line.rstrip() for line in run.stdout.splitlines()]
-    shown = [line.rstrip() for line in lines if line.strip() != "…"]  # the sample may leave lines out
-    rest = iter(printed)
-    assert [line for line in shown if line not in rest] == []
+    assert_quotes([line.rstrip() for line in lines], [line.rstrip() for line in run.stdout.splitlines()])
+
+
+def assert_quotes(quoted: list[str], printed: list[str]) -> None:
+    """Lines that are left out of a quote stand as an ellipsis, and nothing else is missing or added."""
+    at = 0
+    gap = False
+    for line in quoted:
+        if line.strip() == "…":
+            gap = True
+            continue
+        found = printed.index(line, at) if gap else at
+        assert printed[found : found + 1] == [line]
+        at, gap = found + 1, False
+    assert gap or at == len(printed)
+
+
+@pytest.mark.parametrize(
+    ("quoted", "good"),
+    [
+        (["a", "b", "c"], True),
+        (["a", "…", "c"], True),
+        (["a", "…"], True),
+        (["…", "c"], True),
+        (["a", "c"], False),
+        (["b", "c"], False),
+        (["a", "b"], False),
+        (["a", "b", "c", "d"], False),
+    ],
+)
+def test_a_quote_leaves_nothing_out_in_silence(quoted: list[str], good: bool) -> None:
+    if good:
+        assert_quotes(quoted, ["a", "b", "c"])
+    else:
+        with pytest.raises(AssertionError):
+            assert_quotes(quoted, ["a", "b", "c"])
+
+
+def test_the_readme_names_every_command_with_options_that_it_has() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = {
+        found[1]: found[0]
+        for found in (re.match(r"\| `callsheet ([a-z]+)[^`]*`", line) for line in text.splitlines())
+        if found
+    }
+    assert set(rows) == set(COMMANDS)
+    for name, row in rows.items():
+        module, _, attribute = COMMANDS[name].place.partition(":")
+        command = getattr(import_module(module), attribute)
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert set(re.findall(r"--[a-z-]+", row.replace(" -- ", " "))) <= known, name
 
 
 def test_the_example_sessions_are_all_described() -> None:

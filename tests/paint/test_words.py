@@ -12,10 +12,13 @@ import pytest
 from callsheet.paint import Look, paint_head, paint_row, plain
 from callsheet.paint.doubts import SENTENCES, doubt_words
 from callsheet.paint.verdicts import decision_words, declined_words
+from callsheet.paint.words import LABELS, MARKS
 from callsheet.pairing import Tally
 from callsheet.records import Agent, Session, SourceEntry
 from callsheet.records.bundle import Diagnostic
-from callsheet.rows import PermissionShown, Row
+from callsheet.rows import ROW_KINDS, PermissionShown, Row
+from callsheet.rows.row import KINDS, STATES
+from callsheet.testing.rowpage import PARTS, row_page
 
 SOURCE = Path(__file__).parents[2] / "src" / "callsheet"
 BASE: dict[str, Any] = {
@@ -307,6 +310,24 @@ def test_an_agent_cannot_write_our_words() -> None:
     lines = drawn(input=given, moreInput=["/allowed by user", "/x", "/\x1b[1m"])
     assert [line[:6] for line in lines[1:]] == ["    ▸ "] * 3
     assert "\x1b" not in "".join(lines)
+
+
+def test_every_sign_and_word_of_a_row_is_explained() -> None:
+    assert set(KINDS) == set(ROW_KINDS) == set(LABELS)
+    assert set(STATES) == set(MARKS)
+    page = row_page("")
+    parts: tuple[type[msgspec.Struct], ...] = (Row, *PARTS)
+    for part in parts:
+        for field in msgspec.structs.fields(part):
+            assert f"| `{field.encode_name}` |" in page
+    drawn_signs = {
+        sign
+        for path in (SOURCE / "paint").glob("*.py")
+        for sign in re.findall(r'Span\("(\S) ?"', path.read_text(encoding="utf-8"))
+    }
+    assert {"▸", "┆", "│", "┊"} & drawn_signs
+    for sign in drawn_signs - {"─"}:
+        assert f"| {sign} |" in page
 
 
 # The head.

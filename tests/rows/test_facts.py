@@ -293,6 +293,8 @@ def test_what_shows_that_a_result_reached_the_model() -> None:
         call("d"),
         result("d", permission={"decision": "allow_once"}),
         call("e"),
+        call("f"),
+        result("f", status="cancelled", content=text("x")),
     ]
     rows = rows_of(records)
     assert [row.get("reachedModel") for row in rows] == [
@@ -301,9 +303,10 @@ def test_what_shows_that_a_result_reached_the_model() -> None:
         {"reason": "why"},
         None,
         None,
+        {"proof": "captures"},
     ]
     counts = sheet_of(records).tally()
-    assert (counts.carried, counts.shown, counts.unshown, counts.undecided) == (1, 1, 2, 3)
+    assert (counts.carried, counts.shown, counts.unshown, counts.undecided) == (1, 2, 2, 3)
     unknown = Registry(harness=Harness(name="x"))
     assert rows_of(records, registry=unknown)[1].get("reachedModel") is None
 

@@ -16,6 +16,7 @@ from callsheet.paint.span import Style
 from callsheet.paint.verdicts import decision_words, declined_words, is_refusal
 from callsheet.records import Provider
 from callsheet.rows import Count, Row
+from callsheet.rows.calls import NEVER_RAN
 from callsheet.rows.text import compact
 
 MARKS: dict[str, tuple[str, Style]] = {
@@ -145,7 +146,7 @@ def detail_words(row: Row, *, audit: bool = False) -> Iterator[str]:
     for one in row.permissions or ():
         if not (declining and is_refusal(one)):
             yield decision_words(one)
-    if audit and row.pairing == "paired" and not row.permissions:
+    if audit and row.pairing == "paired" and not row.permissions and row.state not in NEVER_RAN:
         yield "who allowed it: not recorded"
     if row.requested_by is not None and row.requested_by != "model":
         yield f"requested by {row.requested_by}"

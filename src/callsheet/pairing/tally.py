@@ -21,7 +21,7 @@ class Tally(Struct, kw_only=True):
     """Counts of one stream. ``completed`` to ``unconfirmed`` add up to ``calls``.
 
     Attributes:
-        undecided: Calls with a paired result about which no request and no decision is recorded.
+        undecided: Calls that may have run, by their result, and about which no request and no decision is recorded.
         carried: Results that cite the recorded request which carries them.
         shown: Results that have what was sent without citing one.
         unshown: Results of which it is not recorded what reached the model. These three add up to ``results``.
@@ -88,7 +88,11 @@ _REACHES: dict[Reach, Literal["unshown", "shown", "carried"]] = {
 
 
 def _is_undecided(pairing: Pairing, call_id: str, result: int) -> bool:
-    return pairing.verdict_of(result) is Verdict.OPEN and not pairing.linked(call_id, Permission)
+    return (
+        pairing.status_of(result) not in ("denied", "cancelled")
+        and pairing.verdict_of(result) is Verdict.OPEN
+        and not pairing.linked(call_id, Permission)
+    )
 
 
 def tally(pairing: Pairing) -> Tally:

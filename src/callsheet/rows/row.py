@@ -35,7 +35,39 @@ RowKind = Literal[
 ROW_KINDS: tuple[RowKind, ...] = RowKind.__args__  # type: ignore[attr-defined]
 """Every row kind."""
 
+KINDS: dict[RowKind, str] = {
+    "read": "a call that reads",
+    "search": "a call that searches",
+    "command": "a call that runs a command",
+    "file_change": "a call that changes files, or changes of a turn",
+    "web": "a call that reads the web",
+    "mcp_tool": "a call of an MCP tool, by its provider alone",
+    "subagent": "a call that starts an agent, or an agent that no one call started",
+    "other": "any other call, or a result without its call",
+    "message": "a message of the conversation",
+    "thought": "reasoning",
+    "request": "a call that asks the person; a request for approval or a question",
+    "hook": "the run of a hook",
+    "terminal": "a process that may outlive its call",
+    "plan": "a call about a plan; a plan as it was then",
+    "notice": "what the harness noted; a gap, a compaction, a turn that did not end well",
+}
+"""What each kind of row is about. For calls, the registry's entry for the tool decides, else the record's kind."""
+
 State = Literal["running", "completed", "failed", "declined", "cancelled", "interrupted", "unconfirmed"]
+STATES: dict[State, str] = {
+    "running": "there is no result yet, and the stream still grows",
+    "completed": "the source says so",
+    "failed": "the source says so; of a process without the source's word, an exit code that is not 0",
+    "declined": "the result is denied, or the latest decision refuses and the result is not completed",
+    "cancelled": "the source says that it did not run, or (a process) that it was stopped",
+    "interrupted": "the source says that it was broken off, or (a process) killed",
+    "unconfirmed": (
+        "nothing tells the outcome: no result when the stream ended, an unknown status, a result that no call can be "
+        "paired with, a process that exited without more"
+    ),
+}
+"""When a row has each state."""
 
 
 class Limits(Struct, frozen=True):
@@ -76,7 +108,12 @@ class Output(Struct, kw_only=True, omit_defaults=True, rename="camel"):
 
 
 class Count(Shown, kw_only=True):
-    """A number that the source reports for the call, with its unit."""
+    """A number that the source reports for the call, with its unit.
+
+    Attributes:
+        value: The number; nothing is counted here.
+        unit: lines, files, matches, others.
+    """
 
     value: int | float
     unit: str
@@ -88,7 +125,9 @@ class ChangeShown(Shown, kw_only=True):
     Attributes:
         path: Absolute where the session's roots say so.
         kind: add, modify, delete, move, or unknown where the source does not say.
+        old_path: Where the file was before it was moved.
         patch: As supplied; cut when ``truncated``.
+        truncated: The patch is cut.
         state: The source's word: a requested change is ``proposed``, which is no proof.
     """
 
@@ -117,7 +156,14 @@ class PermissionShown(Shown, kw_only=True):
 
 
 class AgentShown(Shown, kw_only=True):
-    """An agent that a call started; ``stream`` is its stream in the bundle."""
+    """An agent that a call started.
+
+    Attributes:
+        agent_id: Its id.
+        name: Its name or type.
+        status: Its state as the source says it.
+        stream: Its stream in the bundle.
+    """
 
     agent_id: str
     name: str | None = None
@@ -126,7 +172,12 @@ class AgentShown(Shown, kw_only=True):
 
 
 class Remark(Shown, kw_only=True):
-    """What the registry says about a value that the source means loosely."""
+    """What the registry says about a value that the source means loosely.
+
+    Attributes:
+        member: The member that it is about, by its path in the record.
+        note: What is loose about it.
+    """
 
     member: str
     note: str
@@ -167,16 +218,29 @@ class Row(Shown, kw_only=True):
     """One row.
 
     Attributes:
-        row: Identity of the row, stable while its record is revised: the id of the entity's first record.
-        kind: One of ``ROW_KINDS``.
-        state: One of ``State``.
+        row: Identity of the row, stable while its record is revised: the id of the first record. A plan has a row for
+            each call that worked on it.
+        kind: What it is about.
+        state: How it ended, as far as that is known.
         pairing: paired or dangling for a call; orphan or ambiguous for a result without one.
+        call_id: The call.
+        native_call_id: The call's id as the source writes it, where it is another.
+        name: The exact name of the tool.
+        requested_by: model, user, harness, code; absent where the source does not say who asked.
+        provider: Where the tool comes from.
         title: The main input, or a name, never empty.
         title_from: JSON pointer to the member of ``input`` that the title is; empty for the whole input.
-        input: The call's arguments, unless larger than the limit (then ``input_bytes``).
+        input: The call's arguments, unless larger than the limit (then ``inputBytes``).
         more_input: JSON pointers to the members of ``input`` that neither the title nor another part of the sheet shows
             (a patch, the row of a plan or a question); empty for the whole input.
         parent: The row that contains this one.
+        count: A number that the source reports.
+        error: The error as the source words it.
+        exit_code: From a field made for it, never from text.
+        duration_ms: Milliseconds, as the source reports them.
+        output: What came back: what reached the model, else what ran or what is stored.
+        changes: Changed files.
+        permissions: Decisions about the call, in order.
         not_recorded: Members that the source does not record, by their path in the record.
         record: Id of the latest record of the row's own entity.
         result: Id of the latest record of the paired result.
@@ -189,6 +253,7 @@ class Row(Shown, kw_only=True):
         remarks: Cautions of the registry.
         redacted: Members that were taken out on purpose.
         input_text: The arguments as text, where they are no JSON.
+        input_bytes: Bytes of arguments that are left out.
         omitted_changes: Changed files beyond the limit.
         stream: The stream of a row that is not the session's own.
         ts: When the source says it happened.
