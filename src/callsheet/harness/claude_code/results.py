@@ -25,6 +25,7 @@ from callsheet.harness.claude_code.shapes import (
     NativeLine,
     is_text,
     mark,
+    block_of,
     raw_block,
     text,
     value_of,
@@ -243,8 +244,7 @@ class Results:
             if pen.inline(record, "raw", both, ""):
                 record.raw = both
             return
-        content = follow(pen.unit.exact, "/message/content")
-        exact = {"block": content[index] if isinstance(content, list) else content}
+        exact = {"block": block_of(pen.unit.exact, index)}
         if raw:
             exact["toolUseResult"] = follow(pen.unit.exact, "/toolUseResult")
         blob = pen.desk.blob(lossless.exact_text(exact).encode(), "application/json")

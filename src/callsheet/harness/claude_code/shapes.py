@@ -154,11 +154,14 @@ def raw_block(data: bytes, index: int) -> Raw:
 
 
 def _loose_raw(data: bytes, index: int) -> Raw:
-    value = decode(data)
+    return Raw(encode_clean(block_of(decode(data), index)))
+
+
+def block_of(value: Any, index: int) -> Any:
+    """A content block of a decoded line; a content that is no list is its only block."""
     message = value.get("message") if isinstance(value, dict) else None
     content = message.get("content") if isinstance(message, dict) else message
-    block = content[index] if isinstance(content, list) and index < len(content) else content
-    return Raw(encode_clean(block))
+    return content[index] if isinstance(content, list) and index < len(content) else content
 
 
 def verbatim(raw: Raw) -> str:
