@@ -232,6 +232,14 @@ def test_other_formats() -> None:
     assert changed_lines(patch(unified, "git")) == (1, 1)
     replace = patch({"oldText": "a\nb", "newText": "c"}, "replace")
     assert texts(patch_lines(replace, 40, WHOLE)) == ["-a", "-b", "+c"]
+    for old, new, lines in (
+        (None, "a\nb\n", ["+a", "+b"]),
+        ("a\n", "b\n", ["-a", "+b"]),
+        ("a\n", "a", ["-a", "-", "+a"]),
+        ("", "b", ["-", "+b"]),
+    ):
+        both = patch({"oldText": old, "newText": new}, "replace")
+        assert texts(patch_lines(both, 40, WHOLE)) == lines
     assert changed_lines(replace) is None
     assert texts(patch_lines(patch("whole\nfile", "full_text"), 40, WHOLE)) == ["whole", "file"]
 

@@ -122,7 +122,7 @@ def test_who_declined_is_the_last_who_refused() -> None:
             {"state": "unconfirmed", "status": "unknown", "pairing": "orphan", "reason": "no_call"},
             "unconfirmed: its call is not recorded (outcome: not recorded)",
         ),
-        ({"state": "declined", "status": "unknown"}, "declined (who decided: not recorded) (outcome: not recorded)"),
+        ({"state": "declined", "status": "unknown"}, "declined (who decided: not recorded; outcome: not recorded)"),
         ({"kind": "subagent", "pairing": None, "state": "unconfirmed", "status": "unknown"}, "outcome: not recorded"),
         ({"kind": "terminal", "pairing": None, "state": "failed", "status": "failed"}, "the source says failed"),
         ({"kind": "terminal", "pairing": None, "state": "failed", "status": "exited"}, "exited"),

@@ -68,6 +68,8 @@ def rows_of(records: Sequence[dict[str, Any]], **more: Any) -> list[dict[str, An
         (call(name="New", input={"only": "text"}), "text", "/only", None),
         (call(name="New", input={"x": 1, "y": "text"}), "text", "/y", ["/x"]),
         (call(name="New", input={"one": "a", "two": "b"}), "New", None, ["/one", "/two"]),
+        (call(name="New", input={"a": "x", "command": "ls"}, title="ls"), "ls", "/command", ["/a"]),
+        (call(name="New", input={"command": "ls"}, title="List"), "List", None, ["/command"]),
         (call(name="New", input="all of it"), "all of it", "", None),
         (call(name="New", input=[1]), "New", None, [""]),
         (call(name="New", inputText="{broken"), "New", None, [""]),

@@ -91,6 +91,9 @@ def _replacement(value: Any) -> list[str] | None:
     old, new = (value.get(name) for name in ("oldText", "newText"))
     if not all(text is None or isinstance(text, str) for text in (old, new)) or (old is None and new is None):
         return None
+    texts = [text for text in (old, new) if text is not None]
+    if all(text.endswith("\n") for text in texts):  # no line begins behind it, and neither text differs by it
+        old, new = (text[:-1] if text is not None else None for text in (old, new))
     return [
         *(f"-{line}" for line in (old or "").split("\n") if old is not None),
         *(f"+{line}" for line in (new or "").split("\n") if new is not None),

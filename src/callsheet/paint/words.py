@@ -97,7 +97,9 @@ def state_words(row: Row) -> str | None:
     if row.pairing is None:
         return _outcome_words(row)
     if row.state == "declined":
-        return declined_words(row.permissions or ()) + _source_words(row)
+        who, more = declined_words(row.permissions or ()), _source_words(row)
+        # One pair of parentheses holds all that is said of the source.
+        return f"{who[:-1]}; {more[2:]}" if more and who.endswith(")") else who + more
     if row.pairing == "paired" and row.status == "unknown":
         return "outcome: not recorded"
     words: str = row.state

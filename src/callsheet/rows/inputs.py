@@ -70,7 +70,7 @@ def title_of(call: ToolCall, value: Any, tool: Tool | None, most: int) -> Title:
         if text:
             return Title(cut(text, most), pointer)
     if call.title:
-        return Title(cut(call.title, most))
+        return Title(cut(call.title, most), _says(value, call.title))
     if isinstance(value, str) and value:
         return Title(cut(value, most), "")
     if tool is None:
@@ -80,6 +80,12 @@ def title_of(call: ToolCall, value: Any, tool: Tool | None, most: int) -> Title:
     if call.name:
         return Title(cut(call.name, most))
     return Title(cut(call.input_text, most), "") if call.input_text else Title(cut(call.call_id, most))
+
+
+def _says(value: Any, title: str) -> str | None:
+    """The pointer to the member of an input that is the very title."""
+    members = value.items() if isinstance(value, dict) else ()
+    return next((pointer_to(key) for key, one in members if _shown(one) == title), None)
 
 
 def _guessed(value: Any) -> Title | None:
