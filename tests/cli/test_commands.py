@@ -157,3 +157,23 @@ def test_help_has_examples(capfd: pytest.CaptureFixture[str], command: str) -> N
 def test_version(capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capfd, "--version")
     assert (code, out.split()[0]) == (0, "callsheet")
+
+
+def test_standard_input_is_called_what_it_is(tmp_path: Path) -> None:
+    def ran(*args: object, stdin: bytes) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "callsheet", *(str(arg) for arg in args)]
+        return subprocess.run(command, input=stdin, capture_output=True, check=False, cwd=tmp_path)
+
+    done = ran("import", "-", "gone", "--out", "out", stdin=RULES.read_bytes())
+    assert done.returncode == 0
+    assert done.stderr.decode().splitlines() == ["callsheet: gone: no such file or folder"]
+    manifest = json.loads((tmp_path / "out" / RULES.stem / "manifest.json").read_bytes())
+    assert [source["path"] for source in manifest["sources"]] == ["-"]
+    assert b"\n- (54,576 bytes)\n" in ran("show", "out", stdin=b"").stdout
+    for stdin in (b"", b"no session\n"):
+        for args in (["import", "-", "--out", "other"], ["show", "-"], ["validate", "-"]):
+            message = ran(*args, stdin=stdin).stderr.decode()
+            silent = args[0] == "validate" and not stdin  # an empty stream breaks no rule
+            assert message.startswith("" if silent else "callsheet: -: "), args
+            assert message.count("\n") == (0 if silent else 1)
+            assert "/" not in message

@@ -12,7 +12,8 @@ import shutil
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,10 +78,12 @@ def list_sessions(folder: Path, bundles: list[Path], files: Counter[str], out: P
     bar = Bar()
     count = len(bundles) or files.total()
     out.words(f"{folder}: {counted(count, 'session')}. To see one of them: callsheet show PATH")
-    for listed in _of_bundles(bundles) if bundles else _of_native(folder, files, bar):
-        bar.clear()
-        for line in _lines(listed, most):
-            out.line(line)
+    found = _of_bundles(bundles) if bundles else _of_native(folder, files, bar)
+    with closing(found):  # its temporary folder goes, even if nobody reads on
+        for listed in found:
+            bar.clear()
+            for line in _lines(listed, most):
+                out.line(line)
 
 
 def _lines(listed: Listed, most: int) -> Iterator[Line]:
@@ -93,7 +96,7 @@ def _lines(listed: Listed, most: int) -> Iterator[Line]:
     yield [Span(f"  {visible(listed.path)}{option}")]
 
 
-def _of_bundles(bundles: list[Path]) -> Iterator[Listed]:
+def _of_bundles(bundles: list[Path]) -> Generator[Listed]:
     for path in bundles:
         try:
             yield Listed(str(path), brief_of_bundle(Bundle(path), count=True))
@@ -103,7 +106,7 @@ def _of_bundles(bundles: list[Path]) -> Iterator[Listed]:
             complain(f"{path}: {reason_of(error)}")
 
 
-def _of_native(folder: Path, files: Counter[str], bar: Bar) -> Iterator[Listed]:
+def _of_native(folder: Path, files: Counter[str], bar: Bar) -> Generator[Listed]:
     from callsheet.library.importing import Failure, import_sources
 
     with tempfile.TemporaryDirectory(prefix="callsheet-") as place:

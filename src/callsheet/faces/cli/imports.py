@@ -10,7 +10,9 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -40,18 +42,20 @@ def import_all(sources: list[str], *, out: Path | None, kind: str | None, native
     bar = Bar()
     printer = Printer(sys.stdout)
     written = failed = 0
+    named = [Path(source) for source in sources if source != "-"] if sources else _stored(kind)
+    for path in [path for path in named if not path.exists()]:
+        failed += 1
+        complain(str(SourceError("no such file or folder", path=str(path))))
+        named.remove(path)
+    found = import_sources(named, folder, kind=kind, native=native, progress=bar.advance)
     with ExitStack() as stack:
-        paths = {_path(source, stack): source for source in sources} or dict.fromkeys(_stored(kind), "")
-        for path in [path for path in paths if not path.exists()]:
-            failed += 1
-            complain(str(SourceError("no such file or folder", path=str(path))))
-            del paths[path]
-        for one in import_sources(list(paths), folder, kind=kind, native=native, progress=bar.advance):
+        if "-" in sources:
+            found = chain(found, _of_stdin(folder, kind, native, bar, stack))
+        for one in found:
             bar.clear()
             if isinstance(one, Failure):
                 failed += 1
-                named = "-" if paths.get(Path(one.path)) == "-" else one.path
-                complain(str(SourceError(one.message, path=named, line=one.line)))
+                complain(str(SourceError(one.message, path=one.path, line=one.line)))
                 continue
             written += 1
             if as_json:
@@ -64,14 +68,15 @@ def import_all(sources: list[str], *, out: Path | None, kind: str | None, native
     return 0 if written else 2
 
 
-def _path(source: str, stack: ExitStack) -> Path:
-    if source != "-":
-        return Path(source)
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="callsheet-"))
-    path = Path(folder) / "stdin.jsonl"
-    with path.open("xb") as spool:
+def _of_stdin(
+    folder: Path, kind: str | None, native: bool, bar: Bar, stack: ExitStack
+) -> Iterator[Imported | Failure]:
+    """Imports standard input as a file that is called ``-``: so it is named in the bundle and in messages."""
+    out = folder.absolute()
+    stack.enter_context(chdir(stack.enter_context(tempfile.TemporaryDirectory(prefix="callsheet-"))))
+    with Path("-").open("xb") as spool:
         shutil.copyfileobj(sys.stdin.buffer, spool)
-    return path
+    yield from import_sources([Path("-")], out, kind=kind, native=native, progress=bar.advance)
 
 
 def _stored(kind: str | None) -> list[Path]:
