@@ -33,7 +33,7 @@ from callsheet.records import (
     Unmapped,
 )
 from callsheet.registry import via
-from callsheet.registry.when import follow
+from callsheet.registry.when import MISSING, follow
 from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
@@ -269,10 +269,9 @@ class Pen:
     # -- values that may not fit --------------------------------------------------------------------------------
 
     def exact(self, pointer: str) -> str | None:
-        """The exact JSON text at a pointer of a unit with unpaired surrogates; None for every other unit."""
-        if self.unit.exact is None:
-            return None
-        return lossless.exact_text(follow(self.unit.exact, pointer))
+        """The exact JSON text at a pointer of a unit with unpaired surrogates; None where there is none."""
+        found = MISSING if self.unit.exact is None else follow(self.unit.exact, pointer)
+        return None if found is MISSING else lossless.exact_text(found)
 
     def inline(self, record: Record, member: str, value: Raw, pointer: str) -> bool:
         """Whether a value may stand in the record itself; if not, it goes to a blob and the capture says so."""
