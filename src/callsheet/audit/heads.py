@@ -76,6 +76,7 @@ def _sources(case: Case, listed: Any) -> Iterator[Claim]:
             "path": entry.path,
             "size": entry.size,
             "sha256": entry.sha256,
+            **({"encoding": entry.encoding} if entry.encoding is not None else {}),
         }
         wrong = list(differences(said, {name: wanted[name] for name in wanted if name in said}, path))
         twin = next(

@@ -15,6 +15,8 @@ import msgspec
 import pytest
 
 from callsheet.harness.codex import CODEX, CODEX_EXEC
+from callsheet.pairing import Pairing, Tally, tally
+from callsheet.records import decode
 from callsheet.testing.check_harness import check_reading
 from callsheet.testing.desk import Files, Reading, read_session
 
@@ -121,12 +123,28 @@ class Sheet:
         (found,) = self.last(kind)
         return found
 
+    def tally(self, stream: str | None = None) -> Tally:
+        pairing = Pairing()
+        for written in self.reading.streams:
+            if written.id == (stream or self.main):
+                for line in written.lines:
+                    pairing.add(decode(line))
+        return tally(pairing)
+
     @property
     def codes(self) -> Counter[str]:
         return Counter(told.code for told in self.reading.diagnostics)
 
 
 Read = Callable[..., Sheet]
+
+
+def text_of(result: dict[str, Any]) -> str:
+    """The text of a result: what reached the model, else the stored output."""
+    if "content" in result:
+        return "".join(part.get("text", "") for part in result["content"])
+    output = result.get("raw", {}).get("output", "")
+    return output if isinstance(output, str) else "".join(part.get("text", "") for part in output)
 
 
 @pytest.fixture

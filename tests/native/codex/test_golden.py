@@ -22,7 +22,14 @@ from callsheet.testing.desk import Files, read_session
 
 HERE = Path(__file__).parent
 CASES = sorted(path.parent for path in HERE.glob("*/*/native"))
-DRAWN = ["0.20.0/bare", "0.36.0/mixed", "0.163.0/commands", "0.163.0/same_ids", "0.163.0/person", "0.171.0/agents"]
+DRAWN = [
+    "0.20.0/bare",
+    "0.36.0/mixed",
+    "0.163.0/commands",
+    "0.163.0/same_ids",
+    "0.163.0/person",
+    "0.171.0/agents",
+]
 
 
 @pytest.fixture(params=CASES, ids=lambda path: "/".join(path.parts[-2:]))
@@ -50,7 +57,9 @@ def hold(path: Path, found: str, regold: bool) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(found, encoding="utf-8", newline="\n")
     assert path.is_file(), f"nothing kept yet: {path.name} (pytest --regold)"
-    assert path.read_text(encoding="utf-8") == found, f"{path.name} differs (pytest --regold, and read the difference)"
+    assert path.read_text(encoding="utf-8") == found, (
+        f"{path.name} differs (pytest --regold, and read the difference)"
+    )
 
 
 def test_there_are_cases_of_every_generation() -> None:
@@ -76,7 +85,9 @@ def test_rows(name: str, regold: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     case = HERE / name
     monkeypatch.chdir(case / "native")
     for _, session, kept in sessions(Files.below(Path())):
-        shown = CliRunner().invoke(cli, ["show", "--width", "100", "--", session.main], catch_exceptions=False)
+        shown = CliRunner().invoke(
+            cli, ["show", "--width", "100", "--", session.main], catch_exceptions=False
+        )
         assert shown.exit_code == 0, shown.output
         hold(case / "rows" / f"{kept}.txt", shown.output, regold)
 

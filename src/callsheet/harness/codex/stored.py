@@ -119,9 +119,11 @@ class Reader:
         sources = list(self.thread.tape.sources)
         for extra in [*lineage.compared, *([self._trace.source] if self._trace else [])]:
             sources.append(extra)
-            refs.append(_whole(extra, "trace" if extra.kind == TRACE_KIND else "compared"))
+            refs.append(_whole(self.desk, extra, "trace" if extra.kind == TRACE_KIND else "compared"))
         refs += [
-            _whole(stretch.source, "base") for stretch in lineage.stretches if stretch.session is not None
+            _whole(self.desk, stretch.source, "base")
+            for stretch in lineage.stretches
+            if stretch.session is not None
         ]
         if not refs:
             refs.append(Ref(source=sources[-1].id, role="member"))
@@ -345,8 +347,11 @@ _HANDLERS: dict[str, Any] = {
 """What becomes of a line, by its type and its payload's type; what is not here is kept unmapped."""
 
 
-def _whole(source: SourceEntry, role: str) -> Ref:
-    """A ref to a file as a whole."""
+def _whole(desk: Desk, source: SourceEntry, role: str) -> Ref:
+    """A ref to a file as a whole; of one that was not read to its end, the digest is not known yet."""
+    if source.sha256 is None:
+        for _ in desk.lines(source):
+            pass
     return Ref(source=source.id, line=1, offset=0, bytes=source.size, sha256=source.sha256, role=role)
 
 

@@ -50,7 +50,8 @@ def recognises(head: bytes) -> bool:
     for value in _objects(head):
         if is_new(value) or is_header(value) or is_event(value):
             return True
-        if value.get("type") not in TYPES:
+        kind = value.get("type")
+        if not isinstance(kind, str) or kind not in TYPES:
             return False
     return False
 
