@@ -68,6 +68,7 @@ contracts: $(VENV)/.dev
 docs-check: $(VENV)/.dev
 	$(BIN)/python -m pytest -q tests/test_docs.py
 	$(BIN)/python -m callsheet.testing.reference --check
+	$(BIN)/python -m callsheet.testing.silences --check
 
 test-live: $(VENV)/.dev
 	@if [ -n "$$(find tests/live -name 'test_*.py' 2>/dev/null)" ]; then \

@@ -108,6 +108,11 @@ def call_id(case: Case, cite: Cite, native: Any, by: Any) -> Any:
     return MISSING if of_results else native
 
 
+def call_of(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """The id of the call: its own, or a derived one where the file tells several with that id apart (decision 3)."""
+    return call_id(case, cite, values[0], values[1] if values[1:] else MISSING)
+
+
 def linkage(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """How a result is linked to its call (ASR-262)."""
     native, by = values[0], values[1] if len(values) > 1 else MISSING
@@ -362,9 +367,7 @@ TABLES: dict[str, Table] = {
     "tool": kind,
     "item": item_kind,
     "provider": provider,
-    "call_id": lambda case, cite, _, values: call_id(
-        case, cite, values[0], values[1] if values[1:] else MISSING
-    ),
+    "call_id": call_of,
     "linkage": linkage,
     "ambiguous_id": ambiguous_id,
     "id_source": id_source,

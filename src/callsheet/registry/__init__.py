@@ -188,7 +188,11 @@ class Never(Struct, kw_only=True):
 
 
 class Silence(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A word of an open member that this harness never writes, or (``unseen``) a word or member no capture reached."""
+    """A word that this harness never writes, or a member whose absence is no news on a row.
+
+    ``unseen``: it may well be recorded, but no file or capture shows it. ``member`` ``*``: the whole record type.
+    ``value`` ``*``: every word of the member that no fact gives.
+    """
 
     record: str
     member: str
