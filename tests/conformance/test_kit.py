@@ -232,8 +232,11 @@ def test_an_implementation_that_goes_wrong_fails_and_does_not_hang(
 
 
 def test_a_skip_is_no_failure(run: Run, tmp_path: Path) -> None:
-    code, out, _ = run("--only", "ASR-250", "--", *implementation(tmp_path, "reply['skip'] = 'later'"))
-    assert (code, out) == (0, "0 passed, 0 failed, 20 skipped\n")
+    (file,) = (file for file in FILES if file.rule == "ASR-250")
+    hard = [f"ASR-250/{number}" for number, case in enumerate(file.cases) if fails(case)]
+    body = f"reply.update({{'skip': 'later'}} if request['id'] in {hard} else {{'findings': []}})"
+    code, out, _ = run("--only", "ASR-250", "--", *implementation(tmp_path, body))
+    assert (code, out) == (0, f"{20 - len(hard)} passed, 0 failed, {len(hard)} skipped\n")
 
 
 @pytest.mark.parametrize(
