@@ -163,7 +163,9 @@ class Reading:
                 Claim((*path, "bytes"), size, None, f"the source ends after {len(data)} of them")
             )
             return
-        if not self._is(ref, data, source):
+        bounds = scan.bounds(at) or (-1, -1)
+        whole = bounds[0] == offset and offset + size in (bounds[1] - 1, scan.size)
+        if not self._is(ref, data, source, is_line=whole):
             found.claims.append(_not_there(path, ref, data, scan, source))
             return
         if "table" in ref and (differs := self._frame_differs(ref, scan, source, at)) is not None:
@@ -180,7 +182,7 @@ class Reading:
         found.good.append(Cite(index, role, source, line or 0, data, root, pointer, part, ref.get("sha256")))
 
     @staticmethod
-    def _is(ref: Json, data: bytes, source: Source) -> bool:
+    def _is(ref: Json, data: bytes, source: Source, *, is_line: bool = False) -> bool:
         """Whether these are the recorded bytes. Where something was masked, the digest is that of what it hides."""
         told = ref.get("sha256")
         if digest(data) == told:
@@ -188,7 +190,7 @@ class Reading:
         hidden = (
             source.masked and isinstance(told, str) and _DIGEST.fullmatch(told) is not None and b"**" in data
         )
-        return hidden and _is_whole(data)
+        return hidden and (is_line or _is_whole(data))
 
     def _row(self, index: int, ref: Json, source: Source, found: Cites) -> None:
         """A ref that names a row and no bytes."""

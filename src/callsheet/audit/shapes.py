@@ -24,6 +24,7 @@ from callsheet.registry.when import MISSING, follow
 from callsheet.wire.blobs import digest
 
 _HEAD = 1 << 16
+_LOG = re.compile("log-[0-9a-f]{16}")
 _TAG = re.compile(r"\s*<([A-Za-z][A-Za-z_-]{0,40})>")
 _REPLY = re.compile(r"<([a-z_]+)>\s*(\[.*\])\s*</\1>", re.DOTALL)
 
@@ -164,7 +165,10 @@ def in_name(case: Case, cite: Cite, fact: Fact, _values: list[Any]) -> Any:
     name = PurePath(cite.source.entry.path.replace("\\", "/")).name
     lines = [one.strip() for one in cite.source.read(0, _HEAD).split(b"\n") if one.strip()][:2]
     made = "log-" + digest(b"\n".join(lines))[:16]
-    return said if isinstance(said, str) and (said in name or said == made) else MISSING
+    if not isinstance(said, str):
+        return MISSING
+    masked = cite.source.masked and _LOG.fullmatch(said) is not None  # it was made of what the lines hide
+    return said if said in name or said == made or masked else MISSING
 
 
 def agent_name(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
