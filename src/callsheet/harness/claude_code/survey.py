@@ -13,6 +13,7 @@ Must never know: records, what becomes of a line.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -204,7 +205,7 @@ class Survey:
         self._name_list: list[str] = [""]
         self._twice: set[str] = set()
         self._duplicates: dict[str, list[Duplicate]] = {}
-        self._linked: dict[str, set[str]] = {}
+        self._told_apart: dict[str, set[str]] = {}
         self._uuids: set[int] = set()
         self._met_again: set[str] = set()
         self._foreign_until = 0
@@ -240,12 +241,7 @@ class Survey:
 
         None when the id is not used twice, or nothing tells the calls apart (decision 3).
         """
-        duplicates = self._duplicates.get(call_id)
-        if not duplicates or not uuid or not self._linked.get(call_id):
-            return None
-        if sum(one.uuid == uuid for one in duplicates) != 1:
-            return None
-        return f"{call_id}#{uuid}"
+        return f"{call_id}#{uuid}" if uuid and uuid in self._told_apart.get(call_id, ()) else None
 
     def reply_follows(self, line: int, call: CallPlace | None) -> bool:
         """Whether a reply of the model stands after a result: a message later than the one that made the call.
@@ -396,7 +392,7 @@ class Survey:
 
     def _second_look(self, lines: Iterator[Line]) -> None:
         """Settles what is met again: a repeat of one native record, or another call (decisions 2 and 3)."""
-        by_uuid: dict[str, list[tuple[bytes, Place]]] = {}
+        by_uuid: dict[tuple[str, bytes], Place] = {}
         logged: dict[bytes, Place] = {}
         calls: dict[str, list[Duplicate]] = {}
         links: dict[str, set[str]] = {}
@@ -410,11 +406,8 @@ class Survey:
             uuid = native.uuid
             first: Place | None = None
             if isinstance(uuid, str) and uuid in self._met_again:
-                content = _content_mark(unit)
-                seen = by_uuid.setdefault(uuid, [])
-                first = next((at for old, at in seen if old == content), None)
-                if first is None:
-                    seen.append((content, place))
+                first = by_uuid.setdefault((uuid, _content_mark(unit)), place)
+                first = None if first == place else first
             if first is None and native.type in ("assistant", "user") and text(native.timestamp):
                 logged_as = _log_mark(unit)
                 if logged_as is not None:
@@ -440,7 +433,9 @@ class Survey:
             kept = [one for one in found if one.place not in self.repeats]
             if len(kept) > 1:
                 self._duplicates[call_id] = kept
-                self._linked[call_id] = {one.uuid for one in kept if one.uuid} & links.get(call_id, set())
+                uuids = Counter(one.uuid for one in kept if one.uuid)
+                if not uuids.keys().isdisjoint(links.get(call_id, ())):
+                    self._told_apart[call_id] = {uuid for uuid, times in uuids.items() if times == 1}
 
     def _repeat(self, place: Place, copy: Copy, first: Place) -> None:
         while first in self.repeats:
