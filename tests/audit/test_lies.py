@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from tests.audit.conftest import Forged
 
-from callsheet.audit import Audit, audit_bundle
+from callsheet.audit import Audit, Totals, audit_bundle
 from callsheet.audit import facts as audit_facts
+from callsheet.library.importing import Failure, import_sources
 from callsheet.records import RECORDS
 from callsheet.records.bundle import Bundle
 from callsheet.registry import load
@@ -76,13 +77,21 @@ def test_no_lie_lies_unseen(bundles: list[Path]) -> None:
     assert len({kind for kind, _ in told}) >= len(RECORDS) - len(LIVE_ONLY)
 
 
-def test_no_lie_about_real_sessions_lies_unseen(shared: Path, tmp_path: Path) -> None:
-    from callsheet.library.importing import Failure, import_sources
+@pytest.mark.parametrize("place", ["captures/claude-code", "cases", "corpus/claude"])
+def test_real_sessions_audit_clean(shared: Path, tmp_path: Path, place: str) -> None:
+    paths = sorted((shared / place).glob("*claude*")) if place == "cases" else [shared / place]
+    totals = Totals()
+    for made in import_sources(paths, tmp_path, kind="claude-code"):
+        assert not isinstance(made, Failure)
+        assert list(audit_bundle(Bundle(made.bundle), totals)) == []
+    assert totals.facts > 1000
+    assert not totals.unread
 
-    for number, case in enumerate(sorted((shared / "cases").glob("*claude*"))):
-        for one in import_sources([case], tmp_path / str(number), kind="claude-code"):
-            assert not isinstance(one, Failure)
-            assert list(unseen(one.bundle)) == []
+
+def test_no_lie_about_real_sessions_lies_unseen(shared: Path, tmp_path: Path) -> None:
+    for made in import_sources(sorted((shared / "cases").glob("*claude*")), tmp_path, kind="claude-code"):
+        assert not isinstance(made, Failure)
+        assert list(unseen(made.bundle)) == []
 
 
 def first_of_each_kind(bundle: Path) -> Iterator[tuple[int, int, Lie]]:

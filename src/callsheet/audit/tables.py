@@ -145,9 +145,10 @@ def link_to_call(case: Case, cite: Cite, fact: Fact, values: list[Any]) -> Any:
     return "derived" if derived else linkage(case, cite, fact, values)
 
 
-def known_call(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
-    """A call id that a native line names, if the stream has the call."""
-    return values[0] if case.ledger.call_at(values[0]) is not None else MISSING
+def known_call(case: Case, _cite: Cite, fact: Fact, values: list[Any]) -> Any:
+    """A call id that a native line names (in a tag, where the entry has one), if the stream has the call."""
+    named = values[0] if fact.tag is None else tags(values[0]).get(fact.tag)
+    return named if case.ledger.call_at(named) is not None else MISSING
 
 
 # -- what came of it ----------------------------------------------------------------------------------------------
