@@ -133,7 +133,7 @@ def lossless(text: bytes) -> bool:
         value = _slow(text, _pairs, _number)
     except NotJson:
         return False
-    return not (b"\\u" in text and _has_lone(value))
+    return not (b"\\u" in text and has_lone(value))
 
 
 def number_fits(text: str) -> bool:
@@ -159,7 +159,8 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _has_lone(value: Any) -> bool:
+def has_lone(value: Any) -> bool:
+    """Whether any string in a decoded value holds a surrogate without its partner."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -274,7 +275,7 @@ def without_lone_surrogates(text: str) -> str:
 
 def encode_clean(value: Any) -> bytes:
     """JSON of a decoded value with U+FFFD for each unpaired surrogate, so that every reader takes it."""
-    return _encode(_clean(value))
+    return _encode(without_lone(value))
 
 
 def exact_text(value: Any) -> str:
@@ -287,11 +288,12 @@ def exact_text(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else json.dumps(value)
 
 
-def _clean(value: Any) -> Any:
+def without_lone(value: Any) -> Any:
+    """A decoded value with U+FFFD in place of each unpaired surrogate."""
     if isinstance(value, str):
         return without_lone_surrogates(value)
     if isinstance(value, list):
-        return [_clean(item) for item in value]
+        return [without_lone(item) for item in value]
     if isinstance(value, dict):
-        return {without_lone_surrogates(key): _clean(item) for key, item in value.items()}
+        return {without_lone_surrogates(key): without_lone(item) for key, item in value.items()}
     return value

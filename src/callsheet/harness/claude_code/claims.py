@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from callsheet.harness.claude_code.deliveries import Deliveries, Place, Proof, Request, Result
+from callsheet.harness.claude_code.deliveries import Deliveries, Place, Proof, Request, Result, Twin
 from callsheet.harness.claude_code.own_text import BLANKS, OwnTexts
 from callsheet.harness.claude_code.sent_block import AS_STORED, DIFFERENT, EXACT, Fit, fit, without_own_end
 
@@ -149,7 +149,16 @@ class Claims:
         for key in list(self._waiting):
             self._explains(self._waiting[key])
             self._done(key)
-        return Deliveries(self.results)
+        return Deliveries(self.results, self._twins())
+
+    def _twins(self) -> list[list[Twin]]:
+        """Groups of results that share a proof because they may be one record written twice."""
+        groups: dict[tuple[str, str | None, int], list[Twin]] = {}
+        for one in self.results:
+            if one.proof is not None and len(self._by_id[one.call_id]) > 1:
+                twin = Twin(one.call_id, one.line, one.offset, one.block)
+                groups.setdefault((one.call_id, one.stamp, one.content.whole), []).append(twin)
+        return [twins for twins in groups.values() if len(twins) > 1]
 
     def _explains(self, sent: Sent) -> bool:
         """Looks how a block fits the results with its id, and whether one of them is all there is to it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from struct import Struct as Packing
 from typing import Literal, NamedTuple
 
@@ -82,7 +82,11 @@ class Result(Struct, gc=False):
     copied: bool = False
 
     def is_same(self, other: Result) -> bool:
-        """One native result written twice: equal call id, time and content (decision 2)."""
+        """Whether it can be one native result written twice: equal call id, time and content (decision 2).
+
+        Two results can be equal in all that and be two; ``Deliveries.tell_apart`` settles it when it is known which
+        records repeat others.
+        """
         return self.stamp is not None and self.stamp == other.stamp and self.content == other.content
 
     def may_be_in(self, request: Request) -> bool:
@@ -97,10 +101,26 @@ _NO_KEEP = (1 << 64) - 1
 _STORED, _BLOB = 1, 2
 
 
-class Deliveries:
-    """The proofs of a whole file, packed."""
+class Twin(NamedTuple):
+    """One of several results that one sent block proves: they look like one record written twice."""
 
-    def __init__(self, results: Iterable[Result]) -> None:
+    call_id: str
+    line: int
+    offset: int
+    block: int
+
+
+class Deliveries:
+    """The proofs of a whole file, packed.
+
+    Args:
+        results: Every stored result.
+        twins: Groups of results that share their proof.
+    """
+
+    def __init__(self, results: Iterable[Result], twins: Iterable[list[Twin]] = ()) -> None:
+        self._twins = list(twins)
+        self._struck: set[tuple[int, int]] = set()
         self._offsets = array("Q")
         self._blocks = array("Q")
         self._rows = bytearray()
@@ -127,8 +147,28 @@ class Deliveries:
     def __len__(self) -> int:
         return len(self._offsets)
 
+    def tell_apart(self, copies: Container[int]) -> list[list[Twin]]:
+        """Drops the proofs of results that share one and are more than one record.
+
+        Args:
+            copies: Offsets of records that repeat an earlier one (decision 2).
+
+        Returns:
+            The groups that lost their proof: one sent block, and nothing tells whose it is.
+        """
+        several = []
+        for twins in self._twins:
+            left = [twin for twin in twins if twin.offset not in copies]
+            if len(left) > 1:
+                several.append(left)
+                self._struck.update((twin.offset, twin.block) for twin in twins)
+        self._twins = []
+        return several
+
     def find(self, offset: int, block: int) -> Delivery | None:
         """The proof of the result at ``message.content[block]`` of the record at ``offset``."""
+        if (offset, block) in self._struck:
+            return None
         first = bisect_left(self._offsets, offset)
         last = bisect_right(self._offsets, offset, first)
         at = bisect_left(self._blocks, block, first, last)

@@ -16,7 +16,7 @@ Must never know: files, records, pairing, what a result means. Rules: ASR-259, d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -161,6 +161,23 @@ class RequestEvidence:
         self._unmet.clear()
         self._counts.clear()
         self._unbased.clear()
+
+    def tell_apart(self, copies: Container[int]) -> None:
+        """Drops what one sent block proved of several records; to be called after ``close``.
+
+        Args:
+            copies: Offsets of records that repeat an earlier one (decision 2): they are no other results.
+        """
+        if self._deliveries is None:
+            raise ValueError("close the evidence before telling results apart")
+        for twins in self._deliveries.tell_apart(copies):
+            lines = ", ".join(str(twin.line) for twin in twins[:8])
+            self._claims.doubt(
+                "ambiguous_delivery",
+                twins[0].line,
+                f"results of call {twins[0].call_id[:80]!a} are equal and one was sent: "
+                f"nothing tells which (lines {lines})",
+            )
 
     def delivery(self, offset: int, block: int) -> Delivery | None:
         """The proof for one stored result, None when no recorded request carries it.

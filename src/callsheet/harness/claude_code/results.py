@@ -149,7 +149,7 @@ class Results:
             if delivered is None:
                 reason = NO_REQUEST
             else:
-                content, reason = self._sent(record, block, delivered)
+                content, reason = self._sent(record, block, f"/message/content/{index}", delivered)
         else:
             content = STORED if is_text(block.content) else value_of(block.content)
             reason = self._unshown(line, block, content, call)
@@ -158,7 +158,7 @@ class Results:
                 record.content = [blocks.text_part(block.content)]
             else:
                 record.content = blocks.parts(content, pen.desk)
-            if pen.unit.exact is not None and (delivered is None or delivered.source == "stored"):
+            if pen.unit.exact is not None and delivered is None:
                 self._say_exact_text(record, f"/message/content/{index}/content")
             if b'"persistedOutputPath"' in unit.data:
                 self._say_persisted(record, raw)
@@ -168,11 +168,14 @@ class Results:
         pen.capture(record, "content", "absent", reason=reason)
         self._keep_both(record, index, raw)
 
-    def _sent(self, record: ToolResult, block: NativeBlock, delivered: Delivery) -> tuple[Any, str | None]:
+    def _sent(
+        self, record: ToolResult, block: NativeBlock, pointer: str, delivered: Delivery
+    ) -> tuple[Any, str | None]:
         """The content as the request carries it, and the refs that prove it."""
         pen = self._pen
         assert record.native is not None
         content: Any = None
+        exact: Any = None
         if delivered.blob is not None:
             data = pen.desk.read(pen.source, delivered.blob.offset, delivered.blob.size)
             role = "sent" if delivered.source == "blob" else "proof"
@@ -182,12 +185,20 @@ class Results:
                     content = follow(lossless.decode(data), f"{delivered.pointer}/content")
                 except lossless.NotJson:
                     return None, UNREADABLE
+                if b"\\u" in data:
+                    exact, content = content, lossless.without_lone(content)
         if delivered.source == "stored":
             content = value_of(block.content) if delivered.keep or not is_text(block.content) else STORED
+            if pen.unit.exact is not None:
+                exact = follow(pen.unit.exact, f"{pointer}/content")
         record.native.refs.append(pen.place(Place(pen.source, *delivered.request), "request"))
+        if exact is not None and lossless.has_lone(exact):
+            # The sent text has half a character: readable where it stands, exact in the blob (ASR-035).
+            data = lossless.exact_text(cut(exact, delivered.keep)).encode()
+            pen.capture(record, "content", "external", blob=pen.desk.blob(data, "application/json"))
         if content is STORED:
             return content, None
-        return cut("" if content is None else content, delivered.keep), None
+        return cut("" if content is None or content is MISSING else content, delivered.keep), None
 
     def _say_persisted(self, record: ToolResult, raw: Raw) -> None:
         found = self._attached.persisted(raw)

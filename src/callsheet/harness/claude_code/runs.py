@@ -37,6 +37,7 @@ class _Run:
     def __init__(self, first: int) -> None:
         self.first = first
         self.end = first
+        self.copied_to = first  # results before it have copies: what was copied stays copied
         self.size = 0
         self.kept: list[tuple[list[Any], int]] = []
         self._hash: Any = None
@@ -122,7 +123,9 @@ class Runs:
         return ()
 
     def _lacks_copy(self, run: _Run) -> bool:
-        return not all(self._results[index].copied for index in range(run.first, run.end))
+        while run.copied_to < run.end and self._results[run.copied_to].copied:
+            run.copied_to += 1
+        return run.copied_to < run.end
 
     def _hashed(self, runs: list[_Run]) -> list[Prefix]:
         prefixes = [prefix for run in runs for prefix in run.prefixes()]

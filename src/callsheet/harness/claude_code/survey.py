@@ -216,6 +216,7 @@ class Survey:
             self._gather_evidence(lines())
         if self._twice or self._met_again:
             self._second_look(lines())
+        self.evidence.tell_apart({copy.offset for copies in self.copies.values() for copy in copies})
         if self._foreign_until:
             self._find_inherited(lines())
         title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
