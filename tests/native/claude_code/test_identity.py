@@ -281,3 +281,15 @@ def test_results_before_their_calls_in_public_files(shared: Path) -> None:
             assert sheet.tally().paired == entry["pairing"]["calls"]
             found += 1
     assert found > 1
+
+
+def test_very_many_records_with_one_id(made: Made) -> None:
+    """A redactor that destroyed every id: nothing is guessed, nothing is lost, and it takes linear time."""
+    count = 15_000
+    for number in range(count):
+        made.call("REDACTED", input=said(str(number)), message=f"m{number}", uuid="REDACTED")
+    for number in range(count):
+        made.result("REDACTED", str(number), sourceToolAssistantUUID="REDACTED", uuid="REDACTED")
+    sheet = Sheet(read_bytes(made.data))
+    assert len(sheet.of("tool_call")) == len(sheet.of("tool_result")) == count
+    assert {result["linkage"] for result in sheet.of("tool_result")} == {"ambiguous"}
