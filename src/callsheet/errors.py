@@ -13,6 +13,9 @@ what stops a whole file or command.
 
 from __future__ import annotations
 
+DEBUG = "CALLSHEET_DEBUG"
+"""Environment variable that lets unexpected errors through with their traceback."""
+
 
 class CallsheetError(Exception):
     """Base of every error that callsheet raises on purpose."""

@@ -1,19 +1,23 @@
 """Folders on disk as adapters see them: names, first bytes, a few rows of databases.
 
-Owns ``DiskFolder``. Never follows a link out of the folder it lists, never opens anything that is no regular file
-(a FIFO would block for ever). Unreadable folders are empty.
+Owns ``DiskFolder``. Never follows a link that lies below the place the person named, never opens anything that is
+no regular file (a FIFO would block for ever). Unreadable folders are empty, and are remembered for a message.
+Callsheet's own streams and bundles are no sources for any adapter.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
+
+from callsheet.wire.damage import BOM
 from callsheet.wire.database import Selection, read_rows
+from callsheet.wire.inflate import head_of, is_compressed
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -31,58 +35,135 @@ def open_regular(path: Path) -> BinaryIO:
     raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
+def _mode(path: Path, *, follow: bool = True) -> int:
+    """The mode of what is there; 0 when nothing is, or when it may not be seen."""
+    try:
+        return path.stat(follow_symlinks=follow).st_mode
+    except (OSError, ValueError):
+        return 0
+
+
 def regular(path: Path) -> bool:
     """Whether ``path`` is a regular file (links to one count when they are named by the person themselves)."""
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
-        return False
+    return stat.S_ISREG(_mode(path))
 
 
-_OWN_HEAD = re.compile(rb'"format"\s*:\s*"callsheet/')
+def is_folder(path: Path) -> bool:
+    """Whether ``path`` is a folder, or a link to one; never raises, whatever the name."""
+    return stat.S_ISDIR(_mode(path))
+
+
+def absolute(path: str | Path) -> str:
+    """A path from the root, without following links (what it names, it still names elsewhere)."""
+    return os.path.normpath(Path(path).absolute())
+
+
+_OWN = "callsheet/"
+_OWN_LINES = 50
+"""Lines of a file's head among which a session record of callsheet's own is looked for."""
+
+
+class _Line(msgspec.Struct):
+    type: Any = None
+    format: Any = None
 
 
 def is_stream(head: bytes) -> bool:
-    """Whether a file begins as a stream of callsheet's own."""
-    return _OWN_HEAD.search(head.split(b"\n", 1)[0]) is not None
+    """Whether a file begins as a stream of callsheet's own: a session record of it is among the first lines."""
+    if is_compressed(head):
+        head = head_of(head, 65536)
+    if _OWN.encode() not in head:
+        return False
+    return any(_is_own_session(line) for line in head.split(b"\n", _OWN_LINES)[:_OWN_LINES])
+
+
+def _is_own_session(data: bytes) -> bool:
+    if _OWN.encode() not in data:
+        return False
+    try:
+        line = msgspec.json.decode(data.removeprefix(BOM), type=_Line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # The head may end inside of the line: a session record of ours begins like this.
+        return data.removeprefix(BOM).startswith(b'{"type":"session"') and b'"format":"callsheet/' in data
+    return line.type == "session" and isinstance(line.format, str) and line.format.startswith(_OWN)
 
 
 def is_own(folder: Path) -> bool:
     """Whether a folder is a bundle: what it holds was imported already."""
-    return (folder / "manifest.json").is_file() and (folder / "streams").is_dir()
+    return regular(folder / "manifest.json") and is_folder(folder / "streams")
 
 
 class DiskFolder:
-    """``harness._port.Folder`` over the file system."""
+    """``harness._port.Folder`` over the file system.
+
+    Args:
+        named: The file or folder that the person named; it may be a link itself.
+
+    Attributes:
+        unreadable: Files and folders that could not be read, and why.
+    """
+
+    def __init__(self, named: Path) -> None:
+        self._named = Path(absolute(named))
+        self._base = self._named if is_folder(named) else self._named.parent
+        self.unreadable: dict[str, str] = {}
+
+    def _is_linked(self, path: str) -> bool:
+        """Whether a link is on the way from the place that was named to a path near it."""
+        at = Path(absolute(path))
+        if at == self._named:
+            return False
+        for way in (at, *at.parents):
+            if way == self._base or way in self._base.parents:
+                return False
+            if stat.S_ISLNK(_mode(way, follow=False)):
+                return True
+        return False
+
+    def _note(self, error: OSError) -> None:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            self.unreadable.setdefault(str(error.filename), error.strerror or str(error))
 
     def files(self, path: str, pattern: str) -> list[str]:
         """Regular files below ``path`` that match the pattern, sorted; links are left out."""
-        root = Path(path)
         found: list[str] = []
+        if self._is_linked(path):
+            return found
         deep = pattern.startswith("**/")
         name = pattern.removeprefix("**/")
-        for folder, folders, files in os.walk(root):
+        for folder, folders, files in os.walk(path, onerror=self._note):
             if not deep:
                 folders.clear()
             folders[:] = sorted(below for below in folders if not is_own(Path(folder, below)))
             for file in files:
                 at = Path(folder, file)
-                if at.match(name) and not at.is_symlink() and regular(at):
+                if not at.match(name):
+                    continue
+                mode = _mode(at, follow=False)
+                if stat.S_ISREG(mode):
                     found.append(str(at))
+                elif not mode:
+                    self.unreadable.setdefault(str(at), "cannot be looked at")
         return sorted(found)
 
     def is_file(self, path: str) -> bool:
         """Whether a regular file is there."""
-        return regular(Path(path))
+        return regular(Path(path)) and not self._is_linked(path)
 
     def head(self, path: str, size: int = 65536) -> bytes:
-        """First bytes of a file, empty when it cannot be read."""
+        """First bytes of a file, empty when it cannot be read; of a stream of callsheet's own no adapter sees any."""
         try:
+            if self._is_linked(path):
+                return b""
             with open_regular(Path(path)) as file:
-                return file.read(size)
-        except OSError:
+                head = file.read(size)
+        except OSError as error:
+            self._note(error)
             return b""
+        return b"" if is_stream(head) else head
 
     def rows(self, path: str, selections: list[Selection]) -> list[list[dict[str, Any]]]:
         """A few small rows of a database."""
+        if self._is_linked(path):
+            return [[] for _ in selections]
         return [[dict(row) for row in rows] for rows in read_rows(Path(path), selections)[1]]

@@ -10,11 +10,12 @@ Must never know: harnesses, records but for the source entry.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from callsheet.library.folders import open_regular
 from callsheet.records import SourceEntry
@@ -120,28 +121,55 @@ class Source:
             yield chunk
 
 
-def copy_native(source: Source, path: Path) -> int:
-    """Writes the compressed native copy, without what must not be kept; returns how many places were masked."""
+class Copied(NamedTuple):
+    """What a pass over a source for its native copy found: places masked, and the text's own size and digest."""
+
+    masked: int
+    size: int
+    sha256: str
+
+
+class _Counted:
+    def __init__(self) -> None:
+        self.size = 0
+        self.hashed = hashlib.sha256()
+
+    def of(self, source: Source) -> Iterator[bytes]:
+        """The chunks of a source, counted and digested on their way."""
+        for chunk in source.chunks():
+            self.size += len(chunk)
+            self.hashed.update(chunk)
+            yield chunk
+
+
+def copy_native(source: Source, path: Path) -> Copied:
+    """Writes the compressed native copy, without what must not be kept.
+
+    Raises:
+        OSError: The source is gone, or the copy cannot be written.
+    """
     import zstandard
 
     compressor = zstandard.ZstdCompressor(level=3).compressobj()
+    counted = _Counted()
     with AtomicFile(path) as out:
-        for piece in _covered(source):
+        for piece in _covered(source, counted):
             out.write(compressor.compress(piece))
         out.write(compressor.flush())
-    return source.cover.count
+    return Copied(source.cover.count, counted.size, counted.hashed.hexdigest())
 
 
-def masked_places(source: Source) -> int:
+def masked_places(source: Source) -> Copied:
     """How many places of a source no record and no copy holds."""
-    for _ in _covered(source):
+    counted = _Counted()
+    for _ in _covered(source, counted):
         pass
-    return source.cover.count
+    return Copied(source.cover.count, counted.size, counted.hashed.hexdigest())
 
 
-def _covered(source: Source) -> Iterator[bytes]:
+def _covered(source: Source, counted: _Counted) -> Iterator[bytes]:
     if not source.cover:
-        yield from source.chunks()
+        yield from counted.of(source)
         return
-    for line in split_lines(source.chunks()):
+    for line in split_lines(counted.of(source)):
         yield source.cover.over(line.offset, line.data) + (b"\n" if line.ended else b"")

@@ -69,12 +69,16 @@ class NativeSource(Shape, kw_only=True):
 
 
 class Diagnostic(Shape, kw_only=True):
-    """Something worth saying about a source; never a fact of the session. ``line`` is 1-based."""
+    """Something worth saying about a source; never a fact of the session. ``line`` is 1-based.
+
+    ``count`` is how many further ones of this code are not told one by one.
+    """
 
     code: str
     source: str | None = None
     line: int | None = None
     message: str = ""
+    count: int | None = None
 
 
 class Manifest(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):

@@ -186,6 +186,14 @@ class MemoryDesk:
         source.sha256 = hashlib.sha256(data).hexdigest()
         return data
 
+    def keep(self, source: SourceEntry, mime_type: str | None = None) -> BlobRef:
+        """Keeps all bytes of a source."""
+        return self.blob(self.whole(source), mime_type)
+
+    def digest(self, source: SourceEntry) -> str:
+        """SHA-256 of all bytes of a source."""
+        return hashlib.sha256(self.whole(source)).hexdigest()
+
     @contextmanager
     def stream(self, native_id: str, parent: str | None = None) -> Iterator[_Stream]:
         """Opens a stream; two with one name get a number, as in a bundle."""

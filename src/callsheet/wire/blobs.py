@@ -9,9 +9,12 @@ Must never know: records, what the bytes mean.
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from callsheet.wire.files import AtomicFile
+from callsheet.wire.files import AtomicFile, private_folder
 
 
 def digest(data: bytes) -> str:
@@ -55,3 +58,29 @@ class BlobStore:
                 file.write(data)
         self._known.add(key)
         return name
+
+    def put_stream(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Keeps bytes that come in pieces, without holding them.
+
+        Returns:
+            Their name and how many they are.
+        """
+        hashed = hashlib.sha256()
+        size = 0
+        # The name is only known at the end.
+        handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=private_folder(self._folder))
+        try:
+            with os.fdopen(handle, "wb") as file:
+                for chunk in chunks:
+                    file.write(chunk)
+                    hashed.update(chunk)
+                    size += len(chunk)
+            name = f"sha256:{hashed.hexdigest()}"
+            path = blob_path(self._folder, name)
+            if hashed.digest() not in self._known and not path.exists():
+                private_folder(path.parent)
+                Path(part).replace(path)
+        finally:
+            Path(part).unlink(missing_ok=True)
+        self._known.add(hashed.digest())
+        return name, size

@@ -386,7 +386,7 @@ def test_nothing_is_left_of_an_import_that_fails(tmp_path: Path, monkeypatch: py
     def broken(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("callsheet.library.importing.write_manifest", broken)
+    monkeypatch.setattr("callsheet.library.workbench.write_manifest", broken)
     _, (failure,) = told_of([path], tmp_path / "out")
     assert failure.message == "No space left on device"
     assert list((tmp_path / "out").iterdir()) == []

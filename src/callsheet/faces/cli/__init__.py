@@ -20,10 +20,7 @@ from typing import NamedTuple
 import click
 
 from callsheet import __version__
-from callsheet.errors import CallsheetError
-
-DEBUG = "CALLSHEET_DEBUG"
-"""Environment variable that lets unexpected errors through with their traceback."""
+from callsheet.errors import DEBUG, CallsheetError
 
 
 class Command(NamedTuple):

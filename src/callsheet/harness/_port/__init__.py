@@ -98,6 +98,12 @@ class Desk(Protocol):
     def whole(self, source: SourceEntry) -> bytes:
         """All bytes of a small source."""
 
+    def keep(self, source: SourceEntry, mime_type: str | None = None) -> BlobRef:
+        """Keeps all bytes of a source, of any size, under their digest."""
+
+    def digest(self, source: SourceEntry) -> str:
+        """SHA-256 of all bytes of a source, of any size, as hex digits."""
+
     def stream(self, native_id: str, parent: str | None = None) -> AbstractContextManager[Stream]:
         """Opens a new stream of the bundle."""
 
