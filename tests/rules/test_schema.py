@@ -15,7 +15,7 @@ from callsheet.rules import RULES
 from callsheet.rules.meaning import MEANING, WORDS
 from callsheet.rules.schema import _RULES, record_schema, stream_schema
 from callsheet.rules.shape import CLOSED, OPEN, REQUIRED
-from callsheet.testing.reference import FOLDER, _rules, pages, stale
+from callsheet.testing.reference import FOLDER, NOTE, _rules, pages, stale
 from callsheet.testing.reference import main as write_reference
 
 KINDS: tuple[type[Record], ...] = (Record, *RECORDS)
@@ -52,7 +52,8 @@ def test_check_names_what_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture
     assert write_reference([str(tmp_path)]) == 0
     assert write_reference(["--check", str(tmp_path)]) == 0
     (tmp_path / "hook.md").write_text("old")
-    (tmp_path / "gone.md").write_text("")
+    (tmp_path / "gone.md").write_text(NOTE)
+    (tmp_path / "others.md").write_text("# Somebody else's page")
     (tmp_path / "gap.md").unlink()
     assert write_reference(["--check", str(tmp_path)]) == 1
     assert [Path(line.split(":")[0]).name for line in capsys.readouterr().err.splitlines()] == [

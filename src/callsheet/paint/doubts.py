@@ -17,6 +17,7 @@ SENTENCES: dict[str, str] = {
     "ambiguous_delivery": "what was sent is known, but not which stored result it is",
     "bad_json": "a line is no JSON",
     "bad_utf8": "a line is no UTF-8",
+    "changed_source": "the source changed while it was read",
     "damaged_table": "a table of the database is damaged",
     "database_read": "how the database was read",
     "decider_contradicted": "what the source says of who decided contradicts itself",
@@ -60,4 +61,4 @@ def doubt_words(doubt: Diagnostic, paths: Mapping[str, str]) -> str:
         place += f":{doubt.line}"
     sentence = SENTENCES.get(doubt.code, doubt.code)
     said = [word for word in (place, sentence, doubt.message) if word]
-    return ": ".join(said)
+    return ": ".join(said) + (f" (and {doubt.count:,} more of this kind)" if doubt.count else "")

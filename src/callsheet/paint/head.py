@@ -150,7 +150,8 @@ def _doubts(session: Session | None, doubts: Sequence[Diagnostic], width: int, l
     if not doubts:
         return
     if not look.audit:
-        words = f"{counted(len(doubts), 'remark')} on the sources (--audit-view)"
+        count = sum(1 + (doubt.count or 0) for doubt in doubts)
+        words = f"{counted(count, 'remark')} on the sources (--audit-view)"
         yield [Span(piece, "open") for piece in [cells.cut(words, width)]]
         return
     paths = {source.id: source.path for source in (session.sources or () if session else ())}

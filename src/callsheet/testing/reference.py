@@ -228,13 +228,11 @@ def pages() -> dict[str, str]:
 
 
 def stale(folder: Path) -> list[str]:
-    """Pages of a folder that are missing, left over, or not what the code says."""
+    """Pages of a folder that are missing, left over, or not what the code says; other pages may lie there too."""
     wanted = pages()
-    there = {path.name for path in folder.glob("*.md")}
-    changed = {
-        name for name in there & set(wanted) if (folder / name).read_text(encoding="utf-8") != wanted[name]
-    }
-    return sorted(changed | (there ^ set(wanted)))
+    there = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    left_over = {name for name, text in there.items() if NOTE in text and name not in wanted}
+    return sorted(left_over | {name for name, text in wanted.items() if there.get(name) != text})
 
 
 def main(args: list[str]) -> int:
