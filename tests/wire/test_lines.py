@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callsheet.wire.damage import BOM, Piece, salvage
+from callsheet.wire import damage
+from callsheet.wire.damage import BOM, salvage
 from callsheet.wire.lines import Line, split_lines
 
 BYTES = st.lists(
@@ -58,7 +59,7 @@ ONE, TWO = b'{"id":1,"a":{"b":"}{"}}', b'{"id":2}'
 
 
 def found(line: bytes, ended: bool = True) -> list[tuple[bytes, str]]:
-    pieces = salvage(line, ended=ended, unit=is_record)
+    pieces = list(salvage(line, ended=ended, unit=is_record))
     for piece in pieces:
         assert line[piece.start : piece.start + len(piece.data)] == piece.data
     return [(piece.data, piece.reason) for piece in pieces]
@@ -113,7 +114,7 @@ PIECES = st.sampled_from([ONE, TWO, BOM, *SCRAPS, b'{"id":3', b"\r", b"1e999", b
 @settings(max_examples=250, deadline=None)
 @given(st.lists(PIECES, max_size=8).map(b"".join), st.booleans())
 def test_pieces_cover_every_byte_and_objects_are_json(line: bytes, ended: bool) -> None:
-    pieces = salvage(line, ended=ended, unit=is_record)
+    pieces = list(salvage(line, ended=ended, unit=is_record))
     at = 0
     for piece in pieces:
         assert not line[at : piece.start].strip(b" \t\r\n" + BOM), "bytes between pieces"
@@ -126,12 +127,61 @@ def test_pieces_cover_every_byte_and_objects_are_json(line: bytes, ended: bool) 
     assert not ended or all(piece.reason != "torn_tail" for piece in pieces)
 
 
-def test_very_many_objects_on_one_line_end_in_one_hole() -> None:
-    pieces = salvage(TWO * 1500, unit=is_record, most=1000)
-    assert len(pieces) == 1001
-    assert pieces[-1] == Piece(len(TWO) * 1000, TWO * 500, "bad_json")
+def test_very_many_objects_on_one_line_are_all_had() -> None:
+    assert found(TWO * 50_000) == [(TWO, "")] * 50_000
+
+
+@pytest.mark.parametrize("size", [900, 1023, 1024, 1025, 4096, 5000, 100_000])
+@pytest.mark.parametrize("torn", [b'{"torn":["', b'{"x":tru', b""])
+def test_objects_of_any_length_are_whole(size: int, torn: bytes) -> None:
+    """An object that ends behind what is looked at first is had as well, with a number or an escape at the edge."""
+    for filler in (
+        b"y" * size,
+        b"\\u00e9" * (size // 6),
+        b"\\\\" * (size // 2),
+        "é😀".encode() * (size // 2),
+    ):
+        one = b'{"id":"' + filler + b'","n":[1.5e10,-' + b"9" * (size // 3) + b",true,null]}"
+        assert found(torn + one + TWO) == [(torn, "bad_json")] * bool(torn) + [(one, ""), (TWO, "")]
 
 
 def test_a_torn_line_of_many_inner_objects_costs_little() -> None:
     line = b'{"x":[' + b'{"y":1},' * 300_000
     assert found(line) == [(line, "bad_json")]
+
+
+MANY = 4000
+COSTLY = [
+    b'{"k":[{"type":"a","id":"b"},' * 400 + b"1," * 100_000,
+    b'{"k":[' * MANY + b"1," * 100_000,
+    b'{"k":[' * MANY + b"1," * 100_000 + b"NaN",
+    b'{"k":"' * MANY + b"x" * 200_000,
+    b'{"k' * MANY + b"x" * 200_000,
+    b'{"' * 100_000,
+    b'{"id":1},' * 20_000,
+    b'{"id":1},{"y":' * 10_000,
+    b'{"id":1}x\0' * 10_000 + b"x" * 200_000,
+    b'{"a":{"id":' * MANY + b"1" + b"}" * MANY,
+    b"[" * 200_000 + b'{"' * MANY,
+]
+
+
+@pytest.mark.parametrize("line", COSTLY)
+def test_looking_for_objects_costs_a_bounded_multiple(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    scan = damage._scan.raw_decode
+
+    def counting(text: str) -> Any:
+        nonlocal looked
+        looked += len(text)
+        return scan(text)
+
+    monkeypatch.setattr(damage._scan, "raw_decode", counting)
+    pieces = list(salvage(line, unit=is_record))
+    assert looked < (8 * damage.TRIED + 16) * len(line) + (8 << 20)
+    assert sum(len(piece.data) for piece in pieces) == len(line)
+
+
+def test_records_behind_torn_ones_are_had() -> None:
+    torn = b'{"id":3,"message":{"content":[{"type":"text","text":"never to e'
+    assert found((torn + TWO) * 300) == [(torn, "bad_json"), (TWO, "")] * 300

@@ -62,6 +62,15 @@ def test_two_records_on_one_line(made: Made, read: Read) -> None:
     assert [ref["line"] for record in sheet.of("tool_result") for ref in record["native"]["refs"]] == [2]
 
 
+def test_very_many_records_on_one_line(made: Made, read: Read) -> None:
+    for number in range(1500):
+        made.call(f"t{number}", input={"command": f"echo {number}"})
+        made.result(f"t{number}", str(number))
+    sheet = read(b"".join(made.lines) + b"\n")
+    assert sheet.pairs() == [(f"echo {number}", str(number)) for number in range(1500)]
+    assert gaps(sheet) == []
+
+
 def test_a_torn_record_before_a_whole_one_on_one_line(made: Made, read: Read) -> None:
     """A crash cut the first record; the next start of the agent appended to the same line."""
     three(made)
@@ -151,7 +160,9 @@ def test_depth_bombs(made: Made, read: Read, opened: bytes, depth: int) -> None:
     assert sheet.of("message")[-1]["content"][0]["text"] == "Done."
 
 
-@pytest.mark.parametrize("line", [b"42", b'"text"', b"[]", b"null", b"true", b"-0.0", b"{}", b'{"type":7}', b'{"type":null}'])
+@pytest.mark.parametrize(
+    "line", [b"42", b'"text"', b"[]", b"null", b"true", b"-0.0", b"{}", b'{"type":7}', b'{"type":null}']
+)
 def test_values_that_are_no_records_are_kept(made: Made, read: Read, line: bytes) -> None:
     three(made)
     made.lines.insert(1, line)
@@ -162,7 +173,9 @@ def test_values_that_are_no_records_are_kept(made: Made, read: Read, line: bytes
     assert kept["value"] == json.loads(line)
 
 
-@pytest.mark.parametrize("line", [b"NaN", b"{'type':'user'}", b'{"a":Infinity}', b"x" * 1000, b'{"a":1}}', b"//", b'{"a":"\x01"}'])
+@pytest.mark.parametrize(
+    "line", [b"NaN", b"{'type':'user'}", b'{"a":Infinity}', b"x" * 1000, b'{"a":1}}', b"//", b'{"a":"\x01"}']
+)
 def test_lines_that_are_no_json(made: Made, read: Read, line: bytes) -> None:
     three(made)
     made.lines.insert(1, line)
@@ -186,18 +199,30 @@ BIG = 12345678901234567890123
 
 
 def test_numbers_in_arguments_that_no_reader_keeps(made: Made, read: Read) -> None:
-    for number, text in enumerate([str(BIG), "1e400", "0.1000000000000000055511151231257827", "-" + "9" * 5000]):
-        record = made.record("assistant", message={"id": f"m{number}", "content": [{"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"n": "@"}}]})
+    for number, text in enumerate(
+        [str(BIG), "1e400", "0.1000000000000000055511151231257827", "-" + "9" * 5000]
+    ):
+        record = made.record(
+            "assistant",
+            message={
+                "id": f"m{number}",
+                "content": [{"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"n": "@"}}],
+            },
+        )
         made.raw(json.dumps(record).replace('"@"', text).encode())
     sheet = read(made)
     assert [call.get("input") for call in sheet.of("tool_call")] == [None] * 4
     assert [call["inputText"] for call in sheet.of("tool_call")] == [
-        f'{{"n": {text}}}' for text in (str(BIG), "1e400", "0.1000000000000000055511151231257827", "-" + "9" * 5000)
+        f'{{"n": {text}}}'
+        for text in (str(BIG), "1e400", "0.1000000000000000055511151231257827", "-" + "9" * 5000)
     ]
 
 
 def test_repeated_keys_in_arguments_are_kept_as_text(made: Made, read: Read) -> None:
-    record = made.record("assistant", message={"id": "m", "content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": "@"}]})
+    record = made.record(
+        "assistant",
+        message={"id": "m", "content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": "@"}]},
+    )
     made.raw(json.dumps(record).replace('"@"', '{"command":"a","command":"b"}').encode())
     (call,) = read(made).of("tool_call")
     assert call["inputText"] == '{"command":"a","command":"b"}'
@@ -212,7 +237,14 @@ def blob_of(sheet: Sheet, record: dict[str, Any], member: str) -> bytes:
 
 def test_numbers_in_a_tools_report_go_to_a_blob(made: Made, read: Read) -> None:
     made.call("toolu_a")
-    record = made.record("user", message={"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_a", "content": "a"}]}, toolUseResult={"n": "@"})
+    record = made.record(
+        "user",
+        message={
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "toolu_a", "content": "a"}],
+        },
+        toolUseResult={"n": "@"},
+    )
     made.raw(json.dumps(record).replace('"@"', str(BIG)).encode())
     made.said("Done.", message="msg_2")
     sheet = read(made)
@@ -244,7 +276,10 @@ def lone(made: Made, record: dict[str, Any]) -> None:
 
 def test_half_an_emoji_in_words(made: Made, read: Read) -> None:
     lone(made, made.record("user", message={"role": "user", "content": LONE}))
-    lone(made, made.record("assistant", message={"id": "m", "content": [{"type": "thinking", "thinking": LONE}]}))
+    lone(
+        made,
+        made.record("assistant", message={"id": "m", "content": [{"type": "thinking", "thinking": LONE}]}),
+    )
     sheet = read(made)
     for record in (sheet.of("message")[0], sheet.of("reasoning")[0]):
         assert record["content"] == [{"type": "text", "text": SEEN}]
@@ -277,7 +312,16 @@ def test_half_an_emoji_in_a_result(made: Made, read: Read, replied: bool) -> Non
 
 def test_half_an_emoji_in_a_key_and_an_id(made: Made, read: Read) -> None:
     made.call("toolu_a")
-    lone(made, made.record("user", message={"role": "user", "content": [{"type": "tool_result", "tool_use_id": LONE, "content": {LONE: 1}}]}))
+    lone(
+        made,
+        made.record(
+            "user",
+            message={
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": LONE, "content": {LONE: 1}}],
+            },
+        ),
+    )
     lone(made, made.record("system", subtype=LONE, content=LONE))
     lone(made, made.record("novelty", **{LONE: LONE}))
     sheet = read(made)
@@ -307,7 +351,12 @@ def imported(tmp_path: Path, data: bytes, name: str = "session.jsonl") -> list[I
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [(b"", "the file is empty"), (b"\n", "fits no known kind"), (b"\0" * 4096, "fits no known kind"), (b"words\n" * 9, "fits no known kind")],
+    [
+        (b"", "the file is empty"),
+        (b"\n", "fits no known kind"),
+        (b"\0" * 4096, "fits no known kind"),
+        (b"words\n" * 9, "fits no known kind"),
+    ],
 )
 def test_a_file_that_is_no_session_is_one_clear_failure(tmp_path: Path, data: bytes, message: str) -> None:
     (told,) = imported(tmp_path, data)
@@ -332,7 +381,11 @@ def test_a_bad_file_costs_the_others_nothing(tmp_path: Path, made: Made) -> None
     (tmp_path / "in" / "empty.jsonl").write_bytes(b"")
     (tmp_path / "in" / "other.jsonl").write_bytes(b'{"hello":"world"}\n')
     told = list(import_sources([tmp_path / "in", tmp_path / "missing"], tmp_path / "out"))
-    assert [Path(one.path).name for one in told if isinstance(one, Failure)] == ["empty.jsonl", "other.jsonl", "missing"]
+    assert [Path(one.path).name for one in told if isinstance(one, Failure)] == [
+        "empty.jsonl",
+        "other.jsonl",
+        "missing",
+    ]
     assert [one.calls for one in told if isinstance(one, Imported)] == [1]
 
 
