@@ -368,9 +368,9 @@ def test_remarks_on_the_sources_are_counted_and_told_in_the_audit_view() -> None
         Diagnostic(code="nul", source="s8"),
     ]
     assert head(Tally(), *doubts) == ["3 remarks on the sources (--audit-view)"]
-    several = Diagnostic(code="nul", count=7)
-    assert head(Tally(), several) == ["8 remarks on the sources (--audit-view)"]
-    assert head(Tally(), several, audit=True)[0].endswith("all zeros (and 7 more of this kind)")
+    several = Diagnostic(code="nul", count=7, message="and 7 more")
+    assert head(Tally(), doubts[0], several) == ["8 remarks on the sources (--audit-view)"]
+    assert head(Tally(), several, audit=True)[0].endswith("all zeros: and 7 more")
     assert head(Tally(), doubts[0]) == ["1 remark on the sources (--audit-view)"]
     assert head(Tally(), *doubts, audit=True) == [
         "session.jsonl:7: a line is stored twice, and counts once: repeats line 3",

@@ -61,4 +61,4 @@ def doubt_words(doubt: Diagnostic, paths: Mapping[str, str]) -> str:
         place += f":{doubt.line}"
     sentence = SENTENCES.get(doubt.code, doubt.code)
     said = [word for word in (place, sentence, doubt.message) if word]
-    return ": ".join(said) + (f" (and {doubt.count:,} more of this kind)" if doubt.count else "")
+    return ": ".join(said)

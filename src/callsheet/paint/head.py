@@ -150,7 +150,9 @@ def _doubts(session: Session | None, doubts: Sequence[Diagnostic], width: int, l
     if not doubts:
         return
     if not look.audit:
-        count = sum(1 + (doubt.count or 0) for doubt in doubts)
+        count = sum(
+            doubt.count or 1 for doubt in doubts
+        )  # the last of a code stands for all that are not told
         words = f"{counted(count, 'remark')} on the sources (--audit-view)"
         yield [Span(piece, "open") for piece in [cells.cut(words, width)]]
         return

@@ -178,7 +178,9 @@ def _provider_words(provider: Provider) -> str:
 
 def _silence_words(row: Row, *, audit: bool) -> Iterator[str]:
     reached = row.reached_model
-    if audit and reached is not None and reached.proof in _REACHED:
+    # One of several calls with one id: that its result, and not another's, was sent is worth a word.
+    several = row.native_call_id not in (None, row.call_id)
+    if (audit or several) and reached is not None and reached.proof in _REACHED:
         yield _REACHED[reached.proof]
     for member in row.not_recorded or ():
         if member == "content" and reached is not None and reached.reason:
