@@ -121,6 +121,8 @@ def _fitting(path: Path, kind: str | None, adapters: list[Stored]) -> list[Store
     try:
         with open_regular(path) as file:
             head = file.read(CHUNK)
+    except FileNotFoundError:
+        raise SourceError("no such file or folder", path=str(path)) from None
     except (OSError, ValueError) as error:
         raise SourceError(getattr(error, "strerror", None) or str(error), path=str(path)) from None
     if is_stream(head):

@@ -58,16 +58,17 @@ def place_for(usual: Path, main: str) -> Path:
     manifest = _manifest(usual)
     if manifest is None:
         return usual
-    sources = {os.path.realpath(source.path) for source in manifest.sources}
     own = os.path.realpath(printable(main))
-    if own in sources or not any(_is_there(source) for source in sources):
+    if any(os.path.realpath(source.path) == own for source in manifest.sources):
+        return usual
+    if not any(_is_there(source.path) for source in manifest.sources):
         return usual
     return usual.with_name(f"{usual.name[:55]}-{digest(os.fsencode(own))[:8]}")
 
 
 def _is_there(source: str) -> bool:
-    # A path that is not UTF-8 cannot be looked up by what the manifest says of it: it may be there.
-    return "\ufffd" in source or regular(Path(source))
+    # Neither standard input nor a path that is not UTF-8 can be looked up by what the manifest says of it.
+    return source == "-" or "\ufffd" in source or regular(Path(source))
 
 
 def fuller_place(place: Path, sources: Iterable[SourceEntry]) -> Path | None:

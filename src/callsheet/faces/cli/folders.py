@@ -107,7 +107,11 @@ def _of_bundles(bundles: list[Path]) -> Generator[Listed]:
 
 
 def _of_native(folder: Path, files: Counter[str], bar: Bar) -> Generator[Listed]:
+    from callsheet.library.folders import absolute
     from callsheet.library.importing import Failure, import_sources
+
+    # The manifest names files from the root; the person is told the names they used.
+    named = {absolute(file): file for file in files}
 
     with tempfile.TemporaryDirectory(prefix="callsheet-") as place:
         for one in import_sources([folder], Path(place), native=False, progress=bar.advance):
@@ -118,6 +122,6 @@ def _of_native(folder: Path, files: Counter[str], bar: Bar) -> Generator[Listed]
             bundle = Bundle(one.bundle)
             brief = brief_of_bundle(bundle, count=True)
             paths = [source.path for source in bundle.manifest.sources]
-            path = next((path for path in paths if path in files), paths[0] if paths else str(folder))
+            path = next((named[path] for path in paths if path in named), paths[0] if paths else str(folder))
             yield Listed(path, brief, one.stream if files[path] != 1 else None)
             shutil.rmtree(one.bundle, ignore_errors=True)

@@ -22,6 +22,7 @@ from callsheet.faces.cli.briefs import Brief, brief_of_bundle
 from callsheet.faces.cli.places import bundles_folder
 from callsheet.faces.cli.terminal import Bar, Printer, complain, write_json
 from callsheet.library.importing import Failure, Imported, adapter_for, discover, import_sources
+from callsheet.library.workbench import printable
 from callsheet.records.bundle import Bundle
 from callsheet.rows.text import counted
 
@@ -43,10 +44,6 @@ def import_all(sources: list[str], *, out: Path | None, kind: str | None, native
     printer = Printer(sys.stdout)
     written = failed = 0
     named = [Path(source) for source in sources if source != "-"] if sources else _stored(kind)
-    for path in [path for path in named if not path.exists()]:
-        failed += 1
-        complain(str(SourceError("no such file or folder", path=str(path))))
-        named.remove(path)
     found = import_sources(named, folder, kind=kind, native=native, progress=bar.advance)
     with ExitStack() as stack:
         if "-" in sources:
@@ -59,7 +56,7 @@ def import_all(sources: list[str], *, out: Path | None, kind: str | None, native
                 continue
             written += 1
             if as_json:
-                write_json(msgspec.json.encode(one, enc_hook=str))
+                write_json(msgspec.json.encode(one, enc_hook=lambda path: printable(str(path))))
             else:
                 printer.words(_told(one))
     if not as_json and written + failed > 1:
@@ -88,7 +85,9 @@ def _stored(kind: str | None) -> list[Path]:
 
 def _told(one: Imported) -> str:
     words = [counted(one.calls, "call"), *([counted(one.gaps, "gap")] if one.gaps else [])]
-    codes = Counter(diagnostic.code for diagnostic in one.diagnostics)
+    codes: Counter[str] = Counter()
+    for diagnostic in one.diagnostics:
+        codes[diagnostic.code] += diagnostic.count or 1
     words += [code if count == 1 else f"{code} ({count:,})" for code, count in sorted(codes.items())]
     try:
         brief = brief_of_bundle(Bundle(one.bundle))
