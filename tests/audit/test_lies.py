@@ -82,8 +82,10 @@ def test_real_sessions_audit_clean(shared: Path, tmp_path: Path, place: str) -> 
     paths = sorted((shared / place).glob("*claude*")) if place == "cases" else [shared / place]
     totals = Totals()
     for made in import_sources(paths, tmp_path, kind="claude-code"):
-        assert not isinstance(made, Failure)
-        assert list(audit_bundle(Bundle(made.bundle), totals)) == []
+        if isinstance(made, Failure):
+            assert "/projects/" not in made.path  # beside the sessions lie logs of what was sent and shown
+        else:
+            assert list(audit_bundle(Bundle(made.bundle), totals)) == []
     assert totals.facts > 1000
     assert not totals.unread
 

@@ -129,6 +129,18 @@ def test_a_record_that_cites_nothing(forged: Forged) -> None:
         assert "/native/refs" in named(forged.findings(), result)
 
 
+def test_an_id_that_is_another_records(forged: Forged) -> None:
+    records = forged.records()
+    for one, name in ((records[5], records[9]["id"]), (records[20], "own"), (records[21], "own")):
+        one["id"] = name
+    forged.write(records)
+    assert {(found.line, found.path) for found in forged.findings() if found.path == "/id"} == {
+        (6, "/id"),
+        (10, "/id"),
+        (22, "/id"),
+    }
+
+
 @pytest.mark.parametrize(
     ("member", "value"),
     [

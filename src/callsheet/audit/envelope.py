@@ -36,7 +36,7 @@ def check_envelope(case: Case, position: int, before_at: int | None) -> Iterator
     else:
         yield Claim(("seq",), record.get("seq"), None, f"the record stands at {position}")
     name = record.get("id")
-    if not isinstance(name, str) or case.ledger.position_of(name) != position:
+    if not isinstance(name, str) or not case.ledger.is_alone(name, position):
         yield Claim(("id",), name, None, "it is not the name of this record alone")
     if case.cites and (twin := case.ledger.twin_of(record, position)) is not None:
         path = ("native", "refs", 0, "pointer" if case.cites[0].pointer else "offset")

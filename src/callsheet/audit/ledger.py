@@ -205,6 +205,13 @@ class Ledger:
             return position if record is not None and record.get("id") == name else None
         return None
 
+    def is_alone(self, name: str, position: int) -> bool:
+        """Whether the record at a position is the first, and no other, with this id."""
+        other = self._ids.get(hash(name))
+        if name == f"r{position}":
+            return other is None
+        return other == position and self.position_of(name) == position
+
     def call_at(self, call_id: Any) -> int | None:
         """Where the first call with this id stands."""
         found = self._calls.get(hash(call_id)) if isinstance(call_id, str) else None
