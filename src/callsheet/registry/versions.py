@@ -13,7 +13,7 @@ from functools import lru_cache
 Versions = str | list[str]
 Key = tuple[int, ...]
 
-_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9})*")
+_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9})*", re.ASCII)
 
 
 @lru_cache(maxsize=4096)
