@@ -61,5 +61,7 @@ def test_numbers_are_compared_as_numbers(low: str, high: str) -> None:
 @given(st.text(max_size=12))
 def test_any_text_has_a_key_or_none(text: str) -> None:
     key = version_key(text)
-    assert key is None or text.startswith(str(key[0]).rjust(1)) or text[0] == "0"
+    starts = text[:1] in tuple("0123456789")
+    assert (key is not None) is starts
     assert in_ranges("", text)
+    assert in_ranges(">=0", text) is starts
