@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from callsheet.errors import ProducerError, RecordError
 from callsheet.records import ENCODER, Record, Unknown, decode
 from callsheet.wire.damage import BOM
-from callsheet.wire.files import AtomicFile, read_chunks
+from callsheet.wire.files import AtomicFile, Readable, read_chunks
 from callsheet.wire.lines import CHUNK, Line, split_lines
 
 BATCH = 64
@@ -53,7 +53,7 @@ class BadLine(NamedTuple):
     line: Line
 
 
-def stream_lines(file: BinaryIO) -> Iterator[Line]:
+def stream_lines(file: Readable) -> Iterator[Line]:
     """The non-blank lines of a stream, without byte-order mark and CR."""
     for line in split_lines(read_chunks(file)):
         data = line.data

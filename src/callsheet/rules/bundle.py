@@ -1,13 +1,15 @@
 """Checks a bundle: each of its streams, what the manifest says of them, and what only the bundle shows.
 
-Owns the look at blobs (each one that a record names is there, with its size; P-REF), at the list of
-streams, and the rules that reach from one stream into another: ASR-284, 286 and 290.
+Owns the look at blobs (each one that a record names is there, with its size; P-REF), at what the manifest says of
+streams and native copies (records, digests; P-REF), and the rules that reach from one stream into another: ASR-284,
+286 and 290.
 
-Must never know: native sources (a blob's and a source's bytes are the affair of audit and verify).
+Must never know: what stands in a native source (audit holds records against it).
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zipfile
 import zlib
@@ -16,13 +18,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from callsheet.errors import SourceError
-from callsheet.records.bundle import Bundle
+from callsheet.records.bundle import Bundle, NativeSource
 from callsheet.records.stream import stream_lines
 from callsheet.rules.across import Place, Stream, agent_as_terminal, unresolved_terminal
 from callsheet.rules.envelope import PART_LISTS
 from callsheet.rules.finding import Checked, Finding, Json, Problem, shown, step
 from callsheet.rules.stream import Progress, StreamCheck, told
 from callsheet.wire.blobs import blob_path
+from callsheet.wire.files import read_chunks
+from callsheet.wire.inflate import MOST, Torn, inflate
 
 _USUAL = re.compile(rb'"blob":"(sha256:[0-9a-f]{64})","size":([0-9]{1,18})[,}]')
 _UNREADABLE = (OSError, KeyError, SourceError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
@@ -90,6 +94,23 @@ def _untold(_name: str, _done: int, _total: int) -> None:
     return None
 
 
+class _Digested:
+    """A file whose bytes are digested as they are read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._hash.update(data)
+        return data
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+
 def _size(file: BinaryIO) -> int:
     size = file.seek(0, 2)
     file.seek(0)
@@ -122,7 +143,8 @@ def check_bundle(
         lines = 0
         try:
             with bundle.open(entry.file) as file:
-                for line in told(stream_lines(file), entry.file, _size(file), progress):
+                digested = _Digested(file)
+                for line in told(stream_lines(digested), entry.file, _size(file), progress):
                     lines += 1
                     yield from check.line(line)
         except _UNREADABLE as error:
@@ -136,12 +158,45 @@ def check_bundle(
             yield _manifest(
                 f"{at}/records", f"the stream has {lines} records, not {shown(entry.records)}", entry.id
             )
+        if entry.sha256 is not None and entry.sha256 != digested.sha256:
+            yield _manifest(f"{at}/sha256", "the stream is not the one that was written", entry.id)
+    if not bundle.manifest.streams:
+        yield Finding("P-REF", None, None, "/streams", "the bundle has no stream")
     for index, entry in enumerate(bundle.manifest.streams):
         if entry.parent is not None and entry.parent not in streams:
             yield _manifest(
                 f"/streams/{index}/parent", f"the bundle has no stream {shown(entry.parent)}", entry.id
             )
+    for index, source in enumerate(bundle.manifest.sources):
+        why = _wrong_copy(bundle, source, progress)
+        if why is not None:
+            yield Finding("P-REF", None, None, f"/sources/{index}/{why.path}", why.message)
     yield from _between(streams)
+
+
+def _wrong_copy(bundle: Bundle, source: NativeSource, progress: Progress) -> Problem | None:
+    """What is wrong with the native copy of a source; a copy with masked places has a digest of its own."""
+    if source.native is None:
+        return None
+    hashed = hashlib.sha256()
+    size = 0
+    most = MOST if source.size is None else source.size
+    try:
+        with bundle.open(source.native) as file:
+            packed = _size(file)
+            for piece in inflate(read_chunks(file), most):
+                hashed.update(piece)
+                size += len(piece)
+                progress(source.native, min(file.tell(), packed), packed)
+    except _UNREADABLE as error:
+        return Problem("native", f"the native copy cannot be read: {error}")
+    except Torn as error:
+        return Problem("native", f"the native copy is not whole: {error}")
+    if source.size is not None and size != source.size:
+        return Problem("size", f"the native copy has {size} bytes, not {source.size}")
+    if source.sha256 is not None and not source.masked and hashed.hexdigest() != source.sha256:
+        return Problem("sha256", "the native copy is not that of the source")
+    return None
 
 
 def _manifest(path: str, message: str, stream: str) -> Finding:

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import Protocol
 
 from callsheet.wire.lines import CHUNK
 
@@ -82,7 +82,14 @@ class AtomicFile:
             self._part.unlink(missing_ok=True)
 
 
-def read_chunks(file: BinaryIO, size: int = CHUNK) -> Iterator[bytes]:
+class Readable(Protocol):
+    """Anything that gives bytes until its end."""
+
+    def read(self, size: int = ..., /) -> bytes:
+        """At most ``size`` bytes; empty at the end."""
+
+
+def read_chunks(file: Readable, size: int = CHUNK) -> Iterator[bytes]:
     """Pieces of an open binary file until its end."""
     while chunk := file.read(size):
         yield chunk

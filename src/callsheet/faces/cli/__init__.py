@@ -2,25 +2,27 @@
 
 Owns the group and what happens to exceptions: a problem is ``callsheet: FILE:LINE: what is wrong`` on
 stderr, never a traceback. Exit codes: 0 done; 1 done, and something is wrong with the input where saying so
-is the command's job; 2 wrong usage, or nothing could be read; 130 interrupted. Commands import what they
-need when they run, so that help is quick.
+is the command's job; 2 wrong usage, or nothing could be read; 130 interrupted, 129 or 143 told to stop.
+Commands import what they need when they run, so that help is quick.
 
 Must never know: how records become rows or lines.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import click
 
 from callsheet import __version__
-from callsheet.errors import DEBUG, CallsheetError
+from callsheet.errors import DEBUG, CallsheetError, SourceError
+from callsheet.faces.cli.signals import stopping_tidily
 
 
 class Command(NamedTuple):
@@ -115,14 +117,28 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _open_closed() -> None:
     """Gives a program that was started without standard streams (``>&-``) such that lead nowhere."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    if sys.stdin is None:
+        sys.stdin = _ClosedInput()
+    for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 (open until the end)
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 (open until the end)
+
+
+class _ClosedInput(io.TextIOWrapper):
+    """Standard input that was closed: not the same as an empty one."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+
+    @property
+    def buffer(self) -> BinaryIO:
+        raise SourceError("is closed", path="-")
 
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        code = cli.main(args=argv, prog_name="callsheet", standalone_mode=False)
+        with stopping_tidily():
+            code = cli.main(args=argv, prog_name="callsheet", standalone_mode=False)
     except _Gone:
         raise
     except click.exceptions.NoArgsIsHelpError as error:

@@ -9,6 +9,7 @@ Must never know: rows, records.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -113,8 +114,15 @@ class Printer:
         self._stream.flush()
 
 
+_LOUD = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Characters of JSON text that may do something to a terminal, or to a reader of lines."""
+
+
 def write_json(data: bytes) -> None:
-    """Writes one JSON value and a line end to stdout, as the bytes that it is."""
+    """Writes one JSON value and a line end to stdout; what a terminal could obey is escaped as JSON allows."""
+    if not data.isascii() or b"\x7f" in data:
+        # Outside of strings JSON is ASCII, so each of these stands in one.
+        data = _LOUD.sub(lambda found: f"\\u{ord(found.group()):04x}", data.decode()).encode()
     sys.stdout.buffer.write(data + b"\n")
 
 

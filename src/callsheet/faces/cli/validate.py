@@ -80,7 +80,11 @@ def _targets(path: Path) -> list[Path]:
 
     if not path.exists():
         raise SourceError("no such file or folder", path=str(path))
-    if not path.is_dir() or is_bundle(path):
+    if not path.is_dir():
+        if not path.is_file():
+            raise SourceError("is no regular file (- is standard input)", path=str(path))
+        return [path]
+    if is_bundle(path):
         return [path]
     found = bundles_in(path)
     if not found:
