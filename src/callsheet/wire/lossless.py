@@ -23,6 +23,11 @@ MAX_SAFE = (1 << 53) - 1
 
 _LONG_DIGITS = re.compile(rb"[0-9]{16}")
 _LONE = re.compile("[\ud800-\udfff]")
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
+    re.DOTALL,
+)
+"""One escape in a string; a surrogate without its partner is the group."""
 _decode_any = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _compact = msgspec.json.format
@@ -271,6 +276,18 @@ def readable(text: bytes) -> bool:
 def without_lone_surrogates(text: str) -> str:
     """The string with U+FFFD in place of each unpaired surrogate; the exact text belongs in a blob."""
     return _LONE.sub("\ufffd", text)
+
+
+def clean_text(text: bytes) -> bytes:
+    """The JSON text with the escape of U+FFFD for that of each unpaired surrogate, so that every reader takes it.
+
+    Every other byte stays what it is and where it is.
+    """
+    return _ESCAPE.sub(_clean_escape, text)
+
+
+def _clean_escape(found: re.Match[bytes]) -> bytes:
+    return found.group() if found.group(1) is None else b"\\ufffd"
 
 
 def encode_clean(value: Any) -> bytes:
