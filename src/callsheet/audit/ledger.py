@@ -197,8 +197,10 @@ class Ledger:
     def position_of(self, name: str) -> int | None:
         """Where the first record with this id stands."""
         found = self._ids.get(hash(name))
-        if found is not None:
-            return found
+        return self._numbered(name) if found is None else found
+
+    def _numbered(self, name: str) -> int | None:
+        """The position in an id of the usual form, if the record there has that id."""
         if name[:1] == "r" and name[1:].isascii() and name[1:].isdigit() and len(name) < 20:
             position = int(name[1:])
             record = self.at(position)
@@ -210,7 +212,7 @@ class Ledger:
         other = self._ids.get(hash(name))
         if name == f"r{position}":
             return other is None
-        return other == position and self.position_of(name) == position
+        return other == position and self._numbered(name) is None
 
     def call_at(self, call_id: Any) -> int | None:
         """Where the first call with this id stands."""
