@@ -290,7 +290,7 @@ def test_half_an_emoji_in_arguments(made: Made, read: Read) -> None:
     block = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": LONE}}
     lone(made, made.record("assistant", message={"id": "m", "content": [block]}))
     (call,) = read(made).of("tool_call")
-    assert call["inputText"] == '{"command":"cut \\ud83d end"}'
+    assert call["inputText"] == '{"command": "cut \\ud83d end"}'
 
 
 @pytest.mark.parametrize("replied", [True, False])

@@ -19,7 +19,6 @@ from callsheet.harness._port.pen import Pen
 from callsheet.harness._port.units import Hole
 from callsheet.harness._port.veil import Veiled, original_of
 from callsheet.records import Gap, Native, Ref, SourceEntry
-from callsheet.registry.when import MISSING, follow
 from callsheet.wire.blobs import digest
 from callsheet.wire.lines import Line
 
@@ -154,12 +153,6 @@ class RowPen(Pen):
         ref = super().ref(role, pointer)
         ref.table, ref.key, ref.column = line.table, msgspec.json.decode(line.key), line.column
         return ref
-
-    def exact(self, pointer: str) -> str | None:
-        """The exact JSON text at a pointer of a unit with unpaired surrogates; None where there is no such part."""
-        if self.unit.exact is None or follow(self.unit.exact, pointer) is MISSING:
-            return None
-        return super().exact(pointer)
 
     def gap(self, source: SourceEntry, hole: Hole) -> None:
         """Writes the gap of bytes that hold no record, and says so."""

@@ -33,7 +33,6 @@ from callsheet.records import (
     Unmapped,
 )
 from callsheet.registry import via
-from callsheet.registry.when import MISSING, follow
 from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
@@ -241,8 +240,7 @@ class Pen:
         """Keeps the unit at hand, or a part of it, that nothing maps."""
         record = Unmapped(native_type=native_type, native=self.native("line", pointer))
         if value is None:
-            exact = self.unit.exact
-            value = Raw(self.unit.data if exact is None else lossless.encode_clean(exact))
+            value = Raw(self.unit.readable())
         if self.inline(record, "value", value, pointer or ""):
             record.value = value
         self.write(record)
@@ -270,8 +268,11 @@ class Pen:
 
     def exact(self, pointer: str) -> str | None:
         """The exact JSON text at a pointer of a unit with unpaired surrogates; None where there is none."""
-        found = MISSING if self.unit.exact is None else follow(self.unit.exact, pointer)
-        return None if found is MISSING else lossless.exact_text(found)
+        if self.unit.exact is None:
+            return None
+        data = self.unit.text_at(pointer)
+        # A record is one line, and a line break in JSON only parts its tokens.
+        return None if data is None else data.decode().replace("\n", " ")
 
     def inline(self, record: Record, member: str, value: Raw, pointer: str) -> bool:
         """Whether a value may stand in the record itself; if not, it goes to a blob and the capture says so."""

@@ -18,6 +18,7 @@ from msgspec import Struct
 from callsheet.wire import lossless
 from callsheet.wire.damage import BOM, salvage
 from callsheet.wire.lines import Line
+from callsheet.wire.spans import Spans
 
 T = TypeVar("T")
 
@@ -32,6 +33,7 @@ class Unit(Struct, Generic[T], gc=False):
         native: What the decoder made of it; None when it is JSON but no object, then see ``value``.
         exact: The decoded value with unpaired surrogates, when ``data`` holds some; else None.
         value: The decoded value of a unit that is no object.
+        spans: Where its parts stand, once somebody asked.
     """
 
     line: Line
@@ -40,6 +42,17 @@ class Unit(Struct, Generic[T], gc=False):
     native: T | None
     exact: Any = None
     value: Any = None
+    spans: Spans | None = None
+
+    def readable(self) -> bytes:
+        """Its bytes with U+FFFD for each unpaired surrogate: every reader takes them, and nothing else is changed."""
+        return self.data if self.exact is None else lossless.clean_text(self.data)
+
+    def text_at(self, pointer: str) -> bytes | None:
+        """The bytes of the part at a JSON pointer, as they were written; None where there is no such part."""
+        if self.spans is None:
+            self.spans = Spans(self.data)
+        return self.spans.text(pointer)
 
 
 class Hole(NamedTuple):
@@ -58,11 +71,14 @@ class Reading(NamedTuple, Generic[T]):
         decoder: Decodes an object into the struct that a pass needs.
         loose: Makes what can be made of an object that the decoder refuses.
         own: Says whether an object found inside a torn line is a record of its own (and not a part of the torn one).
+        loose_text: Does what ``loose`` does from the object's text instead, for records that keep parts of it as they
+            were written.
     """
 
     decoder: msgspec.json.Decoder[T]
     loose: Callable[[dict[str, Any]], T]
     own: Callable[[dict[str, Any]], bool]
+    loose_text: Callable[[bytes], T] | None = None
 
 
 def native_units(lines: Iterable[Line], reading: Reading[T]) -> Iterator[Unit[T] | Hole]:
@@ -109,13 +125,15 @@ def _decoded(line: Line, start: int, data: bytes, reading: Reading[T]) -> Unit[T
     clean, exact = data, None
     try:
         if b"\\u" in data and not lossless.readable(data):
-            clean, exact = lossless.encode_clean(value), value
+            clean, exact = lossless.clean_text(data), value
         if not isinstance(value, dict):
             return Unit(line, start, data, None, exact, value)
         try:
             return Unit(line, start, data, reading.decoder.decode(clean), exact)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Members of another type than usual, or numbers that the fast lane refuses.
+            if reading.loose_text is not None:
+                return Unit(line, start, data, reading.loose_text(clean), exact)
             return Unit(line, start, data, reading.loose(lossless.decode(clean)), exact)
     except (RecursionError, lossless.NotJson):
         return "too_deep"
