@@ -99,6 +99,7 @@ def print_sheets(source: str, wanted: Wanted) -> int:
     bar = Bar()
     complaints = _Complaints(bar)
     reading = Reading(
+        near=None if wanted.as_json else Path.cwd(),
         view=View(thoughts=wanted.thoughts, audit=wanted.audit, harness=wanted.as_json),
         limits=FULL if wanted.full else Limits(),
         on_bad=complaints,
@@ -215,7 +216,9 @@ def _first_look(path: Path, look: Look, out: Printer) -> None:
         room = screen_lines() - 3
         try:
             with open_sessions(
-                str(head), Reading(view=View(harness=False), provisional=True), on_failure=_ignore
+                str(head),
+                Reading(near=Path.cwd(), view=View(harness=False), provisional=True),
+                on_failure=_ignore,
             ) as sessions:
                 for session in sessions:
                     with _opened(session) as (sheet, rows, _):

@@ -37,7 +37,13 @@ _UNREADABLE = (KeyError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zl
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """How sheets are opened."""
+    """How sheets are opened.
+
+    Attributes:
+        near: A folder; sources below it are named from there.
+    """
+
+    near: Path | None = None
 
     view: View = View()
     limits: Limits = Limits()
@@ -115,8 +121,13 @@ class OpenSession:
                 on_bytes=None if progress is None else lambda done: progress(shown, done, size),
             )
             for entry in (sheet.session.sources or ()) if sheet.session else ():
-                entry.path = "-" if entry.path == self._spool else entry.path
+                entry.path = "-" if entry.path == self._spool else _named_from(entry.path, self._reading.near)
             yield sheet
+
+
+def _named_from(path: str, folder: Path | None) -> str:
+    below = folder is not None and Path(path).is_relative_to(folder)
+    return str(Path(path).relative_to(folder)) if folder is not None and below else path
 
 
 @contextmanager
