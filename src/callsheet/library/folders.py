@@ -53,6 +53,11 @@ def is_folder(path: Path) -> bool:
     return stat.S_ISDIR(_mode(path))
 
 
+def whereabouts(path: str) -> str:
+    """What a manifest calls a source: its place from the root, or ``-`` for standard input."""
+    return path if path == "-" else absolute(path)
+
+
 def absolute(path: str | Path) -> str:
     """A path from the root, without following links (what it names, it still names elsewhere)."""
     return os.path.normpath(Path(path).absolute())

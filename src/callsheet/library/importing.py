@@ -183,7 +183,7 @@ def import_session(
                 desk.diagnose(
                     "same_session", f"another file of this session is in {name}: {printable(session.main)}"
                 )
-            fuller = fuller_place(final, (source.entry for source in desk.sources.values()))
+            fuller = fuller_place(final, copies)
             if fuller is not None:
                 desk.diagnose(
                     "source_shrank", f"an earlier import had more of it, and is kept as {fuller.name}"

@@ -22,10 +22,9 @@ from pathlib import Path
 import msgspec
 
 from callsheet.errors import SourceError
-from callsheet.library.folders import absolute, open_regular, regular
+from callsheet.library.folders import open_regular, regular, whereabouts
 from callsheet.library.workbench import printable
-from callsheet.records import SourceEntry
-from callsheet.records.bundle import MANIFEST, READ_MOST, Manifest
+from callsheet.records.bundle import MANIFEST, READ_MOST, Manifest, NativeSource
 from callsheet.wire.blobs import digest
 
 _FORMATS = "callsheet/"
@@ -71,7 +70,7 @@ def _is_there(source: str) -> bool:
     return source == "-" or "\ufffd" in source or regular(Path(source))
 
 
-def fuller_place(place: Path, sources: Iterable[SourceEntry]) -> Path | None:
+def fuller_place(place: Path, sources: Iterable[NativeSource]) -> Path | None:
     """Where to keep an earlier bundle that was made when the source was longer: it holds what is gone since."""
     manifest = _manifest(place)
     if manifest is None or not manifest.sources:
@@ -83,7 +82,7 @@ def fuller_place(place: Path, sources: Iterable[SourceEntry]) -> Path | None:
         now[source.path] += source.size or 0
     for one in manifest.sources:
         # Bundles of earlier versions name their sources as the person did.
-        one.path = one.path if one.path == "-" else absolute(one.path)
+        one.path = whereabouts(one.path)
         before[one.path] += one.size or 0
     shrunk = [one for one in manifest.sources if one.path in now and before[one.path] > now[one.path]]
     mark = next((one.sha256 for one in shrunk if one.sha256), None)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from callsheet.library.folders import absolute
+from callsheet.library.folders import whereabouts
 from callsheet.library.sources import Copied, Source, copy_native, masked_places
 from callsheet.records import FORMAT, BlobRef, Gap, SourceEntry, ToolCall
 from callsheet.records.bundle import (
@@ -74,9 +74,7 @@ class Workbench:
         return self._register(path, kind, selections)
 
     def _register(self, path: str, kind: str, rows: list[Selection] | None) -> SourceEntry:
-        # Standard input is called "-"; every other path must mean the same in another folder.
-        place = path if path == "-" else absolute(path)
-        entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=printable(place))
+        entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=printable(path))
         source = Source(Path(path), entry, self.folder, rows)
         if len(self.sources) >= OPEN_MOST:
             source.close()
@@ -216,7 +214,7 @@ class Workbench:
         told = NativeSource(
             id=entry.id,
             kind=entry.kind,
-            path=entry.path,
+            path=printable(whereabouts(str(source.path))),
             size=entry.size,
             sha256=entry.sha256,
             encoding=entry.encoding,

@@ -309,6 +309,10 @@ class Asides:
         """Whether this stream has a record of the agent."""
         return agent_id in self._agents
 
+    def agents(self) -> list[str]:
+        """The agents that this stream has records of."""
+        return list(self._agents)
+
     def call_of(self, agent_id: str) -> str | None:
         """The call that started an agent, as this stream's records say."""
         return self._agents[agent_id].call_id

@@ -1,6 +1,7 @@
 """Other files in a session's folder: ``tool-results/`` (whole outputs, MCP attachments) and whatever lies there.
 
-Owns: keeping each of them whole as a blob, which of them a result points at, and the records of those that
+Owns: keeping each of them whole as a blob, which of them a result points at (by the session's folder and the name,
+or by the name and the size that was told), and the records of those that
 nothing points at. Only names inside the session's own folder are opened, never a path that an agent wrote.
 
 Must never know: records but the unmapped ones for lonely files.
@@ -33,6 +34,7 @@ class Persisted(NamedTuple):
 
 
 class _Kept(NamedTuple):
+    session: str
     folder: str
     source: SourceEntry
     blob: BlobRef
@@ -49,14 +51,14 @@ class Attached:
 
     def __init__(self, desk: Desk, files: tuple[str, ...]) -> None:
         self._kept: list[_Kept] = []
-        self._outputs: dict[str, _Kept] = {}
+        self._outputs: dict[str, list[_Kept]] = {}
         self._pointed_at: set[str] = set()
         for path in files:
             kept = _keep(desk, path)
             if kept is not None:
                 self._kept.append(kept)
                 if kept.folder == FOLDER:
-                    self._outputs.setdefault(PurePath(path).name, kept)
+                    self._outputs.setdefault(PurePath(path).name, []).append(kept)
         self.sources = [kept.source for kept in self._kept]
         self.refs = [kept.ref for kept in self._kept]
 
@@ -70,10 +72,19 @@ class Attached:
             return None
         told = amount(use.persistedOutputSize)
         size = told if isinstance(told, int) else None
-        kept = self._outputs.get(PureWindowsPath(path).name)
+        kept = self._output(PureWindowsPath(path), size)
         if kept is None:
             return Persisted(size, None, "the file with the whole output is not there", None)
         return Persisted(size, kept.blob, None, kept.ref)
+
+    def _output(self, told: PureWindowsPath, size: int | None) -> _Kept | None:
+        """The file that a path means, which an agent wrote on its own machine: the session's folder may lie elsewhere.
+
+        Another session's file may have the same name, and is not it.
+        """
+        named = self._outputs.get(told.name, [])
+        near = [kept for kept in named if told.parts[-3:-1] == (kept.session, kept.folder)]
+        return next(iter(near or [kept for kept in named if kept.blob.size == size]), None)
 
     def cited(self, ref: Ref) -> None:
         """Takes note that a record cites a file: it needs no record of its own."""
@@ -95,11 +106,12 @@ class Attached:
 def _keep(desk: Desk, path: str) -> _Kept | None:
     try:
         source = desk.source(path, KIND)
-        data = desk.whole(source)
+        blob = desk.keep(source, "text/plain" if path.endswith(".txt") else None)
     except OSError as error:
+        if error.filename is None or str(error.filename) != path:
+            raise  # it is the blob that cannot be written
         desk.diagnose("missing_file", f"{path}: {error.strerror or error}")
         return None
-    blob = desk.blob(data, "text/plain" if path.endswith(".txt") else None)
     ref = Ref(
         source=source.id,
         offset=0,
@@ -107,4 +119,5 @@ def _keep(desk: Desk, path: str) -> _Kept | None:
         sha256=blob.blob.removeprefix("sha256:"),
         role="file",
     )
-    return _Kept(PurePath(path).parent.name, source, blob, ref)
+    folder = PurePath(path).parent
+    return _Kept(folder.parent.name, folder.name, source, blob, ref)

@@ -9,6 +9,7 @@ Must never know: what the lines mean.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from msgspec import Raw
@@ -22,6 +23,8 @@ from callsheet.records.bundle import stream_id
 from callsheet.wire.blobs import digest
 
 META_KIND = "claude-code-agent-meta"
+META_MOST = 1_000_000
+"""Bytes up to which an agent's meta file is read; real ones have a few hundred."""
 
 
 class File:
@@ -45,24 +48,38 @@ class Meta:
         self.unread: Gap | None = None
         if path is None:
             return
+        data = b""
         try:
             source = desk.source(path, META_KIND)
-            data = desk.whole(source)
+            size = source.size or 0
+            if size > META_MOST:
+                hashed = desk.digest(source)
+            else:
+                data = desk.whole(source)
+                size, hashed = len(data), digest(data)
         except OSError as error:
             desk.diagnose("missing_file", f"{path}: {error.strerror or error}")
             return
-        value = value_of(Raw(data))
         self.source = source
-        self.ref = Ref(source=source.id, line=1, offset=0, bytes=len(data), sha256=digest(data), role="meta")
+        self.ref = Ref(source=source.id, line=1, offset=0, bytes=size, sha256=hashed, role="meta")
+        if size > META_MOST:
+            desk.diagnose("too_large", f"{size:,} bytes are not read as an agent's meta file", source)
+            self._unread("no_decoder", size)
+            return
+        value = value_of(Raw(data))
         if not isinstance(value, dict):
             desk.diagnose("bad_json", "no JSON object", source, 1)
-            self.unread = Gap(reason="bad_json", source=source.id, line=1, offset=0, bytes=len(data))
-            self.unread.native = Native(refs=[self.ref])
+            self._unread("bad_json", size)
             return
         self.call_id = text(value.get("toolUseId"))
         self.name = text(value.get("agentType"))
         depth = value.get("spawnDepth")
         self.depth = depth if isinstance(depth, int) and not isinstance(depth, bool) else None
+
+    def _unread(self, reason: str, size: int) -> None:
+        if self.source is not None and self.ref is not None:
+            self.unread = Gap(reason=reason, source=self.source.id, line=1, offset=0, bytes=size)
+            self.unread.native = Native(refs=[self.ref])
 
 
 class Child(NamedTuple):
@@ -97,20 +114,23 @@ class Family:
         self.main = File(desk, parts.main) if parts.main else None
         self.stream = stream_id(native_id)
         found: dict[str, Child] = {}
-        taken = {self.stream}
+        ids, streams = _Names(), _Names(self.stream)
         for agent in parts.agents:
-            agent_id = _free(agent.agent_id, set(found))
+            agent_id = ids.free(agent.agent_id)
             if agent_id != agent.agent_id:
                 desk.diagnose("same_agent", f"another file of agent {agent.agent_id}: {agent.path}")
             file = _opened(desk, agent.path)
-            stream = _free(stream_id(agent_id), taken) if file else None
-            taken.add(stream or "")
+            stream = streams.free(stream_id(agent_id)) if file else None
             found[agent_id] = Child(agent_id, file, Meta(desk, agent.meta), stream)
-        linked = [self._linked(child, found) for child in found.values()]
+        homes = _homes(found)
+        linked = [self._linked(child, found, homes) for child in found.values()]
         linked.sort(key=lambda child: (child.meta.depth or 1, child.agent_id))
         self.children = {child.agent_id: child for child in linked}
+        self._of: dict[str | None, list[Child]] = {}
+        for child in linked:
+            self._of.setdefault(child.owner, []).append(child)
 
-    def _linked(self, child: Child, all_of_them: dict[str, Child]) -> Child:
+    def _linked(self, child: Child, found: Mapping[str, Child], homes: Mapping[str, list[str]]) -> Child:
         """Looks up the call that the meta file names: in the session's own file and in the agents' files.
 
         A call of the first level stands in the session's own file only. An id on several calls names none of them.
@@ -118,24 +138,24 @@ class Family:
         meta = child.meta
         if meta.call_id is None:
             return child
-        homes: list[tuple[str | None, File]] = []
+        there: list[tuple[str | None, File]] = []
         if self.main is not None and self.main.survey.call(meta.call_id):
-            homes.append((None, self.main))
-        if not homes or meta.depth != 1:
-            homes += [
-                (other.agent_id, other.file)
-                for other in all_of_them.values()
-                if other is not child and other.file is not None and other.file.survey.call(meta.call_id)
-            ]
-        if len(homes) != 1:
+            there.append((None, self.main))
+        if not there or meta.depth != 1:
+            # Three say as much as thousands: more than one other home names none.
+            for owner in homes.get(meta.call_id, [])[:3]:
+                file = found[owner].file
+                if owner != child.agent_id and file is not None:
+                    there.append((owner, file))
+        if len(there) != 1:
             return child
-        owner, file = homes[0]
+        owner_id, file = there[0]
         single = not file.survey.duplicates(meta.call_id)
-        return child._replace(owner=owner, call_id=meta.call_id if single else None)
+        return child._replace(owner=owner_id, call_id=meta.call_id if single else None)
 
     def of(self, owner: str | None) -> list[Child]:
         """The agents that a stream's agent started, as their meta files say; the session has the others."""
-        return [child for child in self.children.values() if child.owner == owner]
+        return self._of.get(owner, [])
 
     def sources(self, owner: str | None) -> list[SourceEntry]:
         """The session and meta files that the records of one stream may cite."""
@@ -197,8 +217,30 @@ def _opened(desk: Desk, path: str | None) -> File | None:
         return None
 
 
-def _free(name: str, taken: set[str]) -> str:
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{name[:56]}-{number}", number + 1
-    return free
+def _homes(children: Mapping[str, Child]) -> dict[str, list[str]]:
+    """Which agents' files have the calls that meta files name."""
+    wanted = {
+        hash(child.meta.call_id): child.meta.call_id for child in children.values() if child.meta.call_id
+    }
+    homes: dict[str, list[str]] = {}
+    for agent_id, child in children.items():
+        if child.file is not None:
+            for call_id in child.file.survey.calls_among(wanted):
+                homes.setdefault(call_id, []).append(agent_id)
+    return homes
+
+
+class _Names:
+    """Names that are given once; a second one gets a number."""
+
+    def __init__(self, *taken: str) -> None:
+        self._taken = set(taken)
+        self._numbers: dict[str, int] = {}
+
+    def free(self, name: str) -> str:
+        free = name
+        while free in self._taken:
+            self._numbers[name] = number = self._numbers.get(name, 1) + 1
+            free = f"{name[:56]}-{number}"
+        self._taken.add(free)
+        return free

@@ -25,7 +25,7 @@ from callsheet.harness.claude_code.family import Family, File, subagent
 from callsheet.harness.claude_code.results import Results
 from callsheet.harness.claude_code.shapes import READING, NativeLine, text, value_of
 from callsheet.harness.claude_code.talk import Talk
-from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
+from callsheet.records import FORMAT, Agent, Gap, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import Registry, load
 from callsheet.wire import lossless
@@ -60,6 +60,7 @@ class Reader:
         self.results = Results(self.pen, survey, registry, attached, listed)
         self.talk = Talk(self.pen, survey, registry, lines, self.events, self.results, self.asides)
         self._repeated = 0
+        self._begun = False
         self._stem = session_name(file)
         self._waiting: dict[str, tuple[dict[str, str], tuple[int, int, int], Any]] = {}
 
@@ -74,6 +75,7 @@ class Reader:
         record.forked_from = survey.forked_from or next(iter(survey.inherited.values()), None)
         record.native = Native(refs=[*refs, *self._head_refs()])
         self.pen.stream.write(record)
+        self._begun = True
 
     def _head_refs(self) -> list[Ref]:
         """Refs to the lines that say what the session record says, each once."""
@@ -82,6 +84,25 @@ class Reader:
             role = name if name in ("title", "fork") else "member"
             found.setdefault((role, spot.offset), self.pen.place(Place(self.file.source, *spot), role))
         return list(found.values()) or [Ref(source=self.file.source.id, role="member")]
+
+    def agent(self, native_id: str, parent: Parent, refs: list[Ref]) -> None:
+        """Writes the records of an agent's file; one that goes while it is read is a gap from there on."""
+        source = self.file.source
+        try:
+            self.head(native_id, parent, refs)
+            self.body()
+        except OSError as error:
+            if error.filename is None or str(error.filename) != self.file.path:
+                raise
+            self.desk.diagnose("missing_file", f"{self.file.path}: {error.strerror or error}", source)
+            member = Ref(source=source.id, role="member")
+            if not self._begun:
+                record = _head(native_id, self.sources)
+                record.parent, record.native = parent, Native(refs=[*refs, member])
+                self.pen.stream.write(record)
+            gap = Gap(reason="missing_file", source=source.id)
+            gap.native = Native(refs=[member])
+            self.pen.stream.write(gap)
 
     def body(self) -> None:
         """Writes the records of every unit."""
@@ -212,10 +233,11 @@ class ClaudeCode:
         family = Family(desk, session.native_id, session.parts)
         attached = Attached(desk, session.parts.files)
         told: dict[str, str] = {}
+        streams = family.streams()
         with desk.stream(session.native_id) as stream:
             sources = family.sources(None) + attached.sources
             if family.main is not None:
-                reader = Reader(desk, family.main, stream, registry, attached, family.streams(), sources)
+                reader = Reader(desk, family.main, stream, registry, attached, streams, sources)
                 reader.head(family.main.survey.session_id or session.native_id, None, [])
                 reader.body()
                 _agents(reader, family, None, told)
@@ -237,11 +259,10 @@ class ClaudeCode:
             above = family.children[child.owner].stream if child.owner else family.stream
             with desk.stream(child.stream, above) as stream:
                 sources = family.sources(child.agent_id)
-                reader = Reader(desk, child.file, stream, registry, attached, family.streams(), sources)
+                reader = Reader(desk, child.file, stream, registry, attached, streams, sources)
                 parent = Parent(session=above or "", call_id=child.call_id or told.get(child.agent_id))
                 own_id = child.file.survey.session_id or session.native_id
-                reader.head(own_id, parent, [child.meta.ref] if child.meta.ref else [])
-                reader.body()
+                reader.agent(own_id, parent, [child.meta.ref] if child.meta.ref else [])
                 if child.meta.unread is not None:
                     stream.write(child.meta.unread)
                 _agents(reader, family, child.agent_id, told)
@@ -254,12 +275,12 @@ def _head(native_id: str, sources: list[SourceEntry]) -> SessionRecord:
 
 def _agents(reader: Reader, family: Family, owner: str | None, told: dict[str, str]) -> None:
     """Records of the agents that belong to this stream and that no result told of."""
-    for child in family.children.values():
-        if reader.asides.wrote_agent(child.agent_id):
-            call_id = reader.asides.call_of(child.agent_id)
-            if call_id:
-                told[child.agent_id] = call_id
-        elif child.owner == owner and child.agent_id not in told:
+    for agent_id in reader.asides.agents():
+        call_id = reader.asides.call_of(agent_id)
+        if call_id and agent_id in family.children:
+            told[agent_id] = call_id
+    for child in family.of(owner):
+        if not reader.asides.wrote_agent(child.agent_id) and child.agent_id not in told:
             reader.asides.file_only(subagent(child, reader.file.source))
 
 

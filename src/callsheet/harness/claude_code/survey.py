@@ -14,7 +14,7 @@ Must never know: records, what becomes of a line.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -232,6 +232,10 @@ class Survey:
         if packed is None:
             return None
         return CallPlace(packed >> 12, self._name_list[packed & 0xFFF] or None)
+
+    def calls_among(self, wanted: Mapping[int, str]) -> list[str]:
+        """Which of some native call ids (by their hash) stand in this file; quick where few of many do."""
+        return [wanted[key] for key in self._calls.keys() & wanted.keys()]
 
     def duplicates(self, call_id: str) -> list[Duplicate]:
         """The several calls with this native id; empty when there is at most one."""
