@@ -243,7 +243,7 @@ def _of_native(
         if isinstance(one, Failure):
             place = name if one.path == str(path) else one.path
             error = SourceError(one.message, path=place, line=one.line)
-            if path.is_file():
+            if not path.is_dir():
                 raise error
             on_failure(str(error))
             continue
