@@ -21,7 +21,10 @@ from callsheet.wire import lossless
 
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z")
 _WRAPPED = re.compile(r"\s*<([a-z][a-z-]{0,40})>")
-_TAG = re.compile(r"<([a-z][a-z-]{0,40})>(.*?)</\1>", re.DOTALL)
+_OPEN = re.compile(r"<([a-z][a-z-]{0,40})>")
+_END = re.compile(r"</([a-z][a-z-]{0,40})>\Z")
+_TRAILED = frozenset(("task-notification",))
+"""Tags that the harness writes words after."""
 _TAGS_WITHIN = 20_000
 
 
@@ -149,12 +152,22 @@ def _numbers(value: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def wrapped_in(text: Any) -> str | None:
-    """The tag that a text begins with and that ends in it, or None."""
+    """The tag that a whole text stands in, or None; of several side by side, the first.
+
+    After a notice the harness goes on in words of its own; everywhere else words beside the tags say that a person
+    (or a model) wrote them.
+    """
     found = _WRAPPED.match(text) if isinstance(text, str) else None
     if found is None:
         return None
     tag = found.group(1)
-    return tag if f"</{tag}>" in text[found.end() :] else None
+    if tag in _TRAILED:
+        return tag if text.find(f"</{tag}>", found.end()) >= 0 else None
+    end = _END.search(text.rstrip()[-50:])
+    if end is None:
+        return None
+    last = end.group(1)
+    return tag if last == tag or re.search(f"</{tag}>\\s*<{last}>", text) else None
 
 
 def tags(text: Any) -> dict[str, str]:
@@ -163,9 +176,18 @@ def tags(text: Any) -> dict[str, str]:
         return {}
     found = _WRAPPED.match(text)
     inner = text[found.end() :] if found else text
+    inner = inner[:_TAGS_WITHIN]
     values: dict[str, str] = {}
-    for name, value in _TAG.findall(inner[:_TAGS_WITHIN]):
-        values.setdefault(name, value)
+    endless: set[str] = set()
+    at = 0
+    while (opened := _OPEN.search(inner, at)) is not None:
+        name, at = opened.group(1), opened.end()
+        end = -1 if name in endless else inner.find(f"</{name}>", at)
+        if end < 0:
+            endless.add(name)
+            continue
+        values.setdefault(name, inner[at:end])
+        at = end + len(name) + 3
     return values
 
 

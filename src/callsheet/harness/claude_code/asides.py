@@ -15,10 +15,12 @@ from typing import Any
 from msgspec import Raw
 
 from callsheet.harness._port.pen import Pen, raw_json
+from callsheet.harness.claude_code.replies import CallPlace
 from callsheet.harness.claude_code.reread import input_at
 from callsheet.harness.claude_code.shapes import NativeBlock, text, value_of
 from callsheet.harness.claude_code.survey import Survey
 from callsheet.harness.claude_code.tooluse import (
+    AGENTS,
     EMPTY,
     PROCESSES,
     WATCHES,
@@ -45,8 +47,6 @@ from callsheet.records import (
 from callsheet.registry import Registry
 
 ASKS = "AskUserQuestion"
-PLAIN = frozenset(("Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "ToolSearch"))
-"""Tools whose results set nothing else in motion (only to save looking)."""
 EDITS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 """Tools whose results report file changes and nothing else."""
 
@@ -59,6 +59,7 @@ class Asides:
         self._survey = survey
         self._states = {(row.entity, row.source, row.value): row.then for row in registry.terminal_status}
         self._terminals: dict[str, Terminal] = {}
+        self._starts: dict[str, str | None] = {}
         self._agents: dict[str, Subagent] = {}
         self._tasks: dict[str, tuple[str, list[Ref]]] = {}
         self._questions: dict[str, InputRequest] = {}
@@ -74,8 +75,8 @@ class Asides:
             return
         asked = value_of(block.input)
         questions = _questions(asked.get("questions") if isinstance(asked, dict) else None)
-        if not questions:
-            return
+        if not questions or self._pen.has(f"ask {call_id}"):
+            return  # answered on a line before this one: that state says more
         request = InputRequest(
             request_id=call_id,
             id_source="derived",
@@ -97,29 +98,35 @@ class Asides:
 
     # -- results ------------------------------------------------------------------------------------------------
 
-    def after_result(self, result: ToolResult, use: ToolUse, verdict: Verdict, name: str | None) -> None:
+    def after_result(
+        self, result: ToolResult, use: ToolUse, verdict: Verdict, call: CallPlace | None
+    ) -> None:
         """Whatever else the result records."""
+        name = call.name if call else None
         self._block = result.native.refs[0].pointer if result.native is not None else None
-        if result.call_id is not None and result.call_id in self._questions:
-            self._answer(result, use, verdict)
-        if use is EMPTY or name in PLAIN:
+        if name == ASKS and result.call_id is not None:
+            self._answer(result, use, verdict, call)
+        if use is EMPTY:
             return
         if result.call_id is not None:
-            if name == ASKS and not self._pen.has(f"ask {result.call_id}"):
-                self._answer(result, use, verdict)
             self._file_changes(result, use)
         if name in EDITS:
             return
-        self._start_terminal(result, use, name)
+        self._start_terminal(result, use, call)
         self._read_terminal(use)
         self._stop_terminal(use, verdict)
         self._agent(result, use)
         self._plans(result, use)
 
-    def _answer(self, result: ToolResult, use: ToolUse, verdict: Verdict) -> None:
+    def _answer(self, result: ToolResult, use: ToolUse, verdict: Verdict, call: CallPlace | None) -> None:
         assert result.call_id is not None
         asked = self._questions.pop(result.call_id, None)
+        if asked is None and self._pen.has(f"ask {result.call_id}"):
+            return  # a second result of the call
         questions = _questions(use.questions) or (asked.questions if asked else None)
+        if questions is None:
+            # The result stands before its call (decision 1).
+            questions = _questions(self._input_of(result, call).get("questions"))
         if not questions:
             return
         answers = _answers(questions, use.answers)
@@ -158,14 +165,25 @@ class Asides:
 
     # -- terminals ----------------------------------------------------------------------------------------------
 
-    def _start_terminal(self, result: ToolResult, use: ToolUse, name: str | None) -> None:
+    def _start_terminal(self, result: ToolResult, use: ToolUse, call: CallPlace | None) -> None:
         terminal_id = text(use.backgroundTaskId)
         kind = "shell"
-        if terminal_id is None and name == WATCHES:
+        if terminal_id is None and call is not None and call.name == WATCHES:
             terminal_id, kind = text(use.taskId), "monitor"
-        if terminal_id is None or terminal_id in self._terminals:
+        if terminal_id is None or self.is_agent(terminal_id):
             return
-        asked = self._input_of(result)
+        if terminal_id in self._terminals:
+            if self._starts.setdefault(terminal_id, result.call_id) == result.call_id:
+                return  # its end stands before its start (decision 1), or one result was stored twice
+            # The old one's command must not meet the new one's end.
+            self._pen.desk.diagnose(
+                "terminal_again",
+                "the id of a terminal is given to a second one: states from here on are the second one's",
+                self._pen.source,
+                self._pen.unit.line.number,
+            )
+        self._starts[terminal_id] = result.call_id
+        asked = self._input_of(result, call)
         record = Terminal(
             terminal_id=terminal_id,
             kind=kind,
@@ -177,11 +195,10 @@ class Asides:
         )
         self._terminal(record)
 
-    def _input_of(self, result: ToolResult) -> dict[str, Any]:
+    def _input_of(self, result: ToolResult, call: CallPlace | None) -> dict[str, Any]:
         """The input of the result's call, read again where it stands."""
         call_id = result.native_call_id or result.call_id
-        call = self._survey.call(call_id) if call_id and not self._survey.duplicates(call_id) else None
-        if call is None or call_id is None:
+        if call is None or call_id is None or result.call_id is None:
             return {}
         return input_at(self._pen.desk, self._pen.source, call.offset, call_id)
 
@@ -190,7 +207,7 @@ class Asides:
         seen = use.task if isinstance(use.task, dict) and "output" in use.task else None
         terminal_id = text(seen.get("task_id")) if seen else text(use.shellId)
         status = seen.get("status") if seen else use.status
-        if terminal_id is None or self._is_agent(terminal_id):
+        if terminal_id is None or self.is_agent(terminal_id):
             return
         if seen and seen.get("task_type") not in PROCESSES and terminal_id not in self._terminals:
             return
@@ -218,7 +235,7 @@ class Asides:
         terminal_id = text(use.shell_id) or (text(use.task_id) if use.task_type is not None else None)
         if terminal_id is None or verdict.status != "completed" or use.success is False:
             return
-        if use.task_type == "local_agent" or self._is_agent(terminal_id):
+        if use.task_type == "local_agent" or self.is_agent(terminal_id):
             self.agent_state(terminal_id, "cancelled")
         elif use.task_type in PROCESSES or terminal_id in self._terminals:
             self._end(terminal_id, "stopped", None, text(use.command), None)
@@ -251,12 +268,15 @@ class Asides:
         task, status = tags.get("task-id"), tags.get("status")
         if not task or not status:
             return
-        if self._is_agent(task):
-            self.agent_state(task, self._state("subagent", "notification", status))
+        call_id = tags.get("tool-use-id")
+        call = self._survey.answered(call_id, None) if call_id else None
+        known = self._survey.sole(call_id) if call is not None else None
+        started_agent = call is not None and call.name in AGENTS and task not in self._terminals
+        if started_agent or self.is_agent(task):
+            state = self._state("subagent", "notification", status)
+            self.agent(task, known if started_agent else None, None, state, "end")
             return
         if task in self._terminals or "output-file" in tags:
-            call_id = tags.get("tool-use-id")
-            known = call_id if call_id and self._survey.call(call_id) else None
             self._end(task, self._state("terminal", "notification", status), status, None, known)
 
     def _state(self, entity: str, source: str, value: Any) -> str:
@@ -268,7 +288,8 @@ class Asides:
     known_agents: Mapping[str, str] = MappingProxyType({})
     """Ids of the session's agent files, and their streams."""
 
-    def _is_agent(self, task: str) -> bool:
+    def is_agent(self, task: str) -> bool:
+        """Whether a task's id is an agent's."""
         return task in self._agents or task in self.known_agents
 
     def _agent(self, result: ToolResult, use: ToolUse) -> None:
@@ -288,7 +309,15 @@ class Asides:
     def agent(
         self, agent_id: str, call_id: str | None, name: str | None, status: str | None, role: str
     ) -> None:
-        """Writes an agent's first or next state."""
+        """Writes an agent's first or next state; what was a terminal is none (ASR-286)."""
+        if agent_id in self._terminals:
+            self._pen.desk.diagnose(
+                "task_contradicted",
+                "a task is told of as a terminal and as an agent: it stays a terminal",
+                self._pen.source,
+                self._pen.unit.line.number,
+            )
+            return
         before = self._agents.get(agent_id)
         record = Subagent(
             agent_id=agent_id,

@@ -17,7 +17,7 @@ from msgspec import Raw
 from callsheet.harness._port import Desk
 from callsheet.harness._port.pen import amount
 from callsheet.harness.claude_code.shapes import text
-from callsheet.harness.claude_code.tooluse import tool_use
+from callsheet.harness.claude_code.tooluse import persisted
 from callsheet.records import BlobRef, Capture, Native, Ref, SourceEntry, Unmapped
 
 KIND = "claude-code-tool-result"
@@ -66,7 +66,7 @@ class Attached:
         """The whole output that a result says was put into a file; None when it says nothing of the kind."""
         if b'"persistedOutputPath"' not in bytes(raw):
             return None
-        use = tool_use(raw)
+        use = persisted(raw)
         path = text(use.persistedOutputPath)
         if path is None:
             return None

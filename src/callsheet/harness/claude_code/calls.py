@@ -14,13 +14,12 @@ import msgspec
 from msgspec import Raw
 
 from callsheet.harness._port.pen import Pen
+from callsheet.harness.claude_code.mcp_servers import PREFIX, composite_name
 from callsheet.harness.claude_code.shapes import FAILS, NativeBlock, NativeLine, text
-from callsheet.harness.claude_code.survey import Survey, composite_name
+from callsheet.harness.claude_code.survey import Survey
 from callsheet.records import Provider, ToolCall
 from callsheet.registry import Tool
 from callsheet.wire import lossless
-
-MCP_PREFIX = "mcp__"
 
 
 def call_id(survey: Survey, block: NativeBlock, uuid: str | None, index: int) -> tuple[str, str]:
@@ -28,7 +27,7 @@ def call_id(survey: Survey, block: NativeBlock, uuid: str | None, index: int) ->
     if type(block.id) is str:
         derived = survey.derived_id(block.id, uuid)
         return (derived, "derived") if derived else (block.id, "native")
-    return (f"#{uuid or ''}/{index}", "derived")
+    return (survey.free_id(f"#{uuid or ''}/{index}"), "derived")
 
 
 def provider(name: str, survey: Survey, call_id: Any) -> Provider:
@@ -40,21 +39,7 @@ def provider(name: str, survey: Survey, call_id: Any) -> Provider:
     named = survey.mcp_calls.get(call_id) if isinstance(call_id, str) else None
     if named is not None and composite_name(*named) == name:
         return Provider(kind="mcp", server=named[0], tool=named[1], identity="parsed")
-    cached = survey.providers.get(name)
-    if cached is not None:
-        return cached
-    made = survey.providers[name] = _by_dictionary(name, survey)
-    return made
-
-
-def _by_dictionary(name: str, survey: Survey) -> Provider:
-    pairs = survey.mcp.get(name, set())
-    servers = {server for found in survey.mcp.values() for server, _ in found}
-    fitting = [server for server in servers if name.startswith(composite_name(server, ""))]
-    if len(pairs) == 1 and len(fitting) == 1:
-        server, tool = next(iter(pairs))
-        return Provider(kind="mcp", server=server, tool=tool, identity="parsed")
-    return Provider(kind="mcp", identity="unknown")
+    return survey.mcp.provider(name)
 
 
 class _Unparsed(msgspec.Struct):
@@ -116,7 +101,7 @@ def tool_call(
         tool = tools.get(name)
         if tool is not None:
             record.kind = tool.kind
-        elif name.startswith(MCP_PREFIX):
+        elif name.startswith(PREFIX):
             record.provider = provider(name, survey, block.id)
     else:
         pen.capture(record, "name", "absent")

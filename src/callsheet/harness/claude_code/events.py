@@ -8,7 +8,6 @@ Must never know: calls and results.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from typing import Any
 
@@ -17,36 +16,15 @@ from msgspec import Raw
 from callsheet.harness._port.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.shapes import NativeLine, NativeMessage, text, value_of
+from callsheet.harness.claude_code.survey import Survey
 from callsheet.harness.claude_code.tooluse import exit_code
 from callsheet.records import Compaction, Count, Hook, Message, Notice, Part, Turn, Usage
 from callsheet.registry import LineRule, Registry
 from callsheet.registry.when import MISSING, follow, json_type, matches
-from callsheet.wire.lossless import MAX_SAFE, encode_clean
+from callsheet.wire.lossless import MAX_SAFE
 
 USAGES = 4096
 """Model messages whose usage is remembered, so that it is written once per message."""
-
-_TAG = re.compile(r"<([a-z][a-z-]{0,40})>(.*?)</\1>", re.DOTALL)
-_WRAPPED = re.compile(r"\s*<([a-z][a-z-]{0,40})>")
-
-
-def wrapped_in(content: str) -> str | None:
-    """The harness's tag that a text begins with and ends with, or None."""
-    found = _WRAPPED.match(content)
-    if found is None:
-        return None
-    tag = found.group(1)
-    return tag if f"</{tag}>" in content[found.end() :] else None
-
-
-def tags(content: str) -> dict[str, str]:
-    """The tags inside a task notification: fields that the harness wrote (decision 8)."""
-    found = _WRAPPED.match(content)
-    inner = content[found.end() :] if found else content
-    values: dict[str, str] = {}
-    for name, value in _TAG.findall(inner[:20_000]):
-        values.setdefault(name, value)
-    return values
 
 
 class Lines:
@@ -91,8 +69,9 @@ class Lines:
 class Events:
     """Writes the records of one stream's lines that are neither messages of user or model, nor results."""
 
-    def __init__(self, pen: Pen, registry: Registry, lines: Lines) -> None:
+    def __init__(self, pen: Pen, survey: Survey, registry: Registry, lines: Lines) -> None:
         self._pen = pen
+        self._survey = survey
         self._lines = lines
         self._hook_status = {rule.type: rule.status for rule in registry.hook}
         self._hook_event = {rule.native: rule for rule in registry.hook_event}
@@ -153,7 +132,7 @@ class Events:
             event=known.event if known else (text(event) or "unknown"),
             name=text(attached.get("hookName")),
             command=command,
-            call_id=tool_use_id if known and known.call else None,
+            call_id=self._survey.sole(tool_use_id) if known and known.call else None,
             status=self._hook_status.get(str(attached.get("type"))),
             decision=_hook_decision(attached.get("decision")),
             exit_code=exit_code(attached.get("exitCode")),
@@ -220,7 +199,7 @@ class Events:
     def _whole(self) -> dict[str, Any]:
         """The line at hand, decoded whole (rare lines only)."""
         unit = self._pen.unit
-        data = unit.data if unit.exact is None else encode_clean(unit.exact)
+        data = unit.readable()
         value = value_of(Raw(data))
         return value if isinstance(value, dict) else {}
 
@@ -278,7 +257,7 @@ class Events:
             event=known.event if known else (text(event) or "unknown"),
             name=text(data.get("hookName")),
             command=text(data.get("command")),
-            call_id=text(call_id) if known and known.call else None,
+            call_id=self._survey.sole(text(call_id)) if known and known.call else None,
             status=self._hook_status.get("hook_progress"),
             native=self._pen.native("progress"),
         )

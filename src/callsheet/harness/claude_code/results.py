@@ -8,6 +8,7 @@ Must never know: other results. Text is never read as an outcome.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,19 +19,19 @@ from callsheet.harness._port.pen import Pen, Place
 from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.attached import Attached
 from callsheet.harness.claude_code.deliveries import Delivery
+from callsheet.harness.claude_code.replies import CallPlace
 from callsheet.harness.claude_code.sent_block import cut
 from callsheet.harness.claude_code.shapes import (
     ABSENT,
     NativeBlock,
     NativeLine,
-    block_of,
     is_text,
     mark,
     raw_block,
     text,
     value_of,
 )
-from callsheet.harness.claude_code.survey import CallPlace, Survey
+from callsheet.harness.claude_code.survey import Survey
 from callsheet.harness.claude_code.tooluse import EMPTY, ToolUse, duration_ms, exec_of, tool_use
 from callsheet.harness.claude_code.verdicts import Verdict, Verdicts
 from callsheet.records import Error, Exec, ToolResult
@@ -39,8 +40,6 @@ from callsheet.registry.versions import in_ranges
 from callsheet.registry.when import MISSING, follow, json_type, matches
 from callsheet.wire import lossless
 
-STREAMLESS = frozenset(("Read", "Grep", "Glob", "LS", "Edit", "Write", "MultiEdit", "NotebookEdit"))
-"""Tools that run no process (only to save looking)."""
 NO_REQUEST = "no recorded request carries it"
 NO_CAPTURE = "this file records no requests, and no capture shows what this version sent"
 NO_REPLY = "no reply of the model follows, so nothing shows that it was sent"
@@ -54,10 +53,17 @@ class Results:
     """Turns the result blocks of one file into records."""
 
     def __init__(
-        self, pen: Pen, survey: Survey, registry: Registry, attached: Attached, listed: frozenset[str]
+        self,
+        pen: Pen,
+        survey: Survey,
+        registry: Registry,
+        attached: Attached,
+        listed: frozenset[str],
+        is_agent: Callable[[str], bool],
     ) -> None:
         self._pen = pen
         self._listed = listed
+        self._is_agent = is_agent
         self._survey = survey
         self._attached = attached
         self._rules = registry.content
@@ -73,7 +79,7 @@ class Results:
             line: The native line.
             block: The block.
             index: Its index in ``message.content``.
-            alone: Whether it is the line's only result; ``toolUseResult`` speaks of it only then.
+            alone: Whether it is the line's only result; ``toolUseResult`` and a decision speak of it only then.
 
         Returns:
             The record, what the tool reported of itself, the verdict and its call, for the records that hang on them.
@@ -81,9 +87,9 @@ class Results:
         pen = self._pen
         pointer = f"/message/content/{index}"
         raw = line.toolUseResult if alone else ABSENT
-        use = tool_use(raw) if raw else EMPTY
-        call = self._survey.call(block.tool_use_id) if isinstance(block.tool_use_id, str) else None
-        verdict = self._verdicts.of(line, block, raw, use)
+        call = self._answered(line, block)
+        use = tool_use(raw, call.name if call else None) if raw else EMPTY
+        verdict = self._verdicts.of(line, block, raw, use, alone)
         record = ToolResult(
             linkage="none",
             status=verdict.status,
@@ -93,7 +99,7 @@ class Results:
         )
         self._link(record, line, block)
         self._say_content(record, line, block, index, raw, call)
-        if use is not EMPTY and not (call and call.name in STREAMLESS):
+        if use is not EMPTY:
             self._say_exec(record, use, call.name if call else None)
         if verdict.status != "completed" and mark(raw) == b'"':
             message = value_of(raw)
@@ -103,9 +109,9 @@ class Results:
         if verdict.synthetic:
             record.native.synthetic = True
         decided = line.permissionDecision
-        if mark(decided) == b"{" and len(decided) < INLINE_MOST and lossless.fits(decided):
+        if alone and mark(decided) == b"{" and len(decided) < INLINE_MOST and lossless.fits(decided):
             record.meta = {"callsheet/decision": decided}
-        if text(line.userFeedback):
+        if alone and text(line.userFeedback):
             record.native.extra = Raw(msgspec.json.encode({"userFeedback": line.userFeedback}))
         for code, message in verdict.doubts:
             pen.desk.diagnose(code, message, pen.source, pen.unit.line.number)
@@ -118,15 +124,38 @@ class Results:
         call_id = block.tool_use_id
         if not isinstance(call_id, str):
             return
+        uuid = text(line.sourceToolAssistantUUID)
         if not self._survey.duplicates(call_id):
-            record.call_id, record.linkage = call_id, "exact"
+            doubt = self._doubt(call_id, uuid)
+            if doubt is None:
+                record.call_id, record.linkage = call_id, "exact"
+            else:
+                record.native_call_id, record.linkage = call_id, "ambiguous"
+                self._pen.desk.diagnose(
+                    "link_contradicted", doubt, self._pen.source, self._pen.unit.line.number
+                )
             return
         record.native_call_id = call_id
-        derived = self._survey.derived_id(call_id, text(line.sourceToolAssistantUUID))
+        derived = self._survey.derived_id(call_id, uuid)
         if derived is None:
             record.linkage = "ambiguous"
         else:
             record.call_id, record.linkage = derived, "derived"
+
+    def _doubt(self, call_id: str, uuid: str | None) -> str | None:
+        """Why a result with an id of a single call, or of none, is not linked by it."""
+        if self._survey.contradicts(call_id, uuid):
+            return "the result names another record than that of the only readable call with its id"
+        if self._survey.is_taken(call_id):
+            return "the result's id is none of a call, but like one made for a call without an id of its own"
+        return None
+
+    def _answered(self, line: NativeLine, block: NativeBlock) -> CallPlace | None:
+        call_id = block.tool_use_id
+        uuid = text(line.sourceToolAssistantUUID)
+        if not isinstance(call_id, str) or self._survey.contradicts(call_id, uuid):
+            return None
+        return self._survey.answered(call_id, uuid)
 
     # -- what reached the model ---------------------------------------------------------------------------------
 
@@ -232,7 +261,9 @@ class Results:
                 self._proven[key] = rule
         if rule is None:
             return NO_CAPTURE
-        if rule.needs_reply and not self._survey.reply_follows(self._pen.unit.line.number, call):
+        if rule.needs_reply and not self._survey.reply_follows(
+            self._pen.unit.line.number, line.isSidechain is True, call
+        ):
             return NO_REPLY
         return None
 
@@ -255,19 +286,21 @@ class Results:
             if pen.inline(record, "raw", both, ""):
                 record.raw = both
             return
-        exact = {"block": block_of(pen.unit.exact, index)}
+        # A content that is no list is its only block, and so is a message that is no object.
+        pointers = (f"/message/content/{index}", "/message/content", "/message")
+        parts = ['"block":' + next(filter(None, map(pen.exact, pointers)), "null")]
         if raw:
-            exact["toolUseResult"] = follow(pen.unit.exact, "/toolUseResult")
-        blob = pen.desk.blob(lossless.exact_text(exact).encode(), "application/json")
-        pen.capture(record, "raw", "external", blob=blob)
-        clean = lossless.encode_clean(exact)
-        if len(clean) <= INLINE_MOST and lossless.lossless(clean):
-            record.raw = Raw(clean)
+            parts.insert(0, f'"toolUseResult":{pen.exact("/toolUseResult")}')
+        exact = ("{" + ",".join(parts) + "}").encode()
+        if len(both) <= INLINE_MOST and lossless.lossless(bytes(both)):
+            record.raw = both
+        if not record.raw or not lossless.lossless(exact):
+            pen.capture(record, "raw", "external", blob=pen.desk.blob(exact, "application/json"))
 
     # -- process details ----------------------------------------------------------------------------------------
 
     def _say_exec(self, record: ToolResult, use: ToolUse, tool: str | None) -> None:
-        made = exec_of(use, tool)
+        made = exec_of(use, tool, self._is_agent)
         if made is None:
             return
         record.exec = made

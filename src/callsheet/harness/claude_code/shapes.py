@@ -9,15 +9,18 @@ Format: the page on Claude Code, sections 2 and 4.
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from typing import Any, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.units import Reading
-from callsheet.wire.lossless import decode, encode_clean
+from callsheet.wire.lossless import clean_text, decode
 
 ABSENT = Raw()
+CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+"""Types of blocks that are calls."""
 
 
 class NativeBlock(Struct, gc=False):
@@ -92,21 +95,45 @@ _raw_blocks = msgspec.json.Decoder(_RawBlocks)
 FAILS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding a hostile part may raise (``msgspec.ValidationError`` is a ``DecodeError``)."""
 
-_RAWS = {"toolUseResult", "attachment", "content", "permissionDecision"}
+_members = msgspec.json.Decoder(dict[str, Raw])
+_items = msgspec.json.Decoder(list[Raw])
 
 
-def loose_line(value: dict[str, Any]) -> NativeLine:
+@cache
+def _raws(kind: type[Struct]) -> frozenset[str]:
+    """The members that a struct keeps as their own text."""
+    pairs = zip(kind.__struct_fields__, kind.__struct_defaults__, strict=True)
+    return frozenset(name for name, default in pairs if isinstance(default, Raw))
+
+
+def members_for(kind: type[Struct], text: bytes | Raw) -> dict[str, Any]:
+    """The members of a struct whose decoder refuses an object: each by itself, whatever its type.
+
+    What the struct keeps as text stays as it was written (ASR-035); other members are decoded in the slow lane.
+
+    Args:
+        kind: The struct; every member has a default.
+        text: The text of an object.
+    """
+    found = _members.decode(text)
+    raws = _raws(kind)
+    return {
+        name: found[name] if name in raws else decode(bytes(found[name]))
+        for name in kind.__struct_fields__
+        if name in found
+    }
+
+
+def loose_line(text: bytes) -> NativeLine:
     """A line whose message is not of the usual shape: what is usable of it, member by member.
 
     A message that is a bare text stands as its content; blocks that are no objects have no type, and members of
     another type than usual are as they are.
     """
-    members = {
-        name: value[name] for name in NativeLine.__struct_fields__ if name in value and name != "message"
-    }
-    for name in _RAWS & members.keys():
-        members[name] = Raw(encode_clean(members[name]))
-    return NativeLine(message=_loose_message(value.get("message")), **members)
+    members = members_for(NativeLine, text)
+    if "message" in members:
+        members["message"] = loose_message(_members.decode(text)["message"])
+    return NativeLine(**members)
 
 
 def is_record(value: dict[str, Any]) -> bool:
@@ -116,52 +143,51 @@ def is_record(value: dict[str, Any]) -> bool:
     )
 
 
-READING = Reading(line_decoder, loose_line, is_record)
+READING = Reading(line_decoder, None, is_record, loose_line)
 """How the second pass reads a file."""
 
 
-def _loose_message(value: Any) -> NativeMessage | None:
-    if isinstance(value, str):
-        return NativeMessage(content=value)
-    if not isinstance(value, dict):
+def loose_message(text: Raw) -> NativeMessage | None:
+    """A message of an unusual shape; None when it is neither an object nor a text."""
+    if mark(text) == b'"':
+        return NativeMessage(content=decode(bytes(text)))
+    if mark(text) != b"{":
         return None
-    content = value.get("content")
-    if isinstance(content, list):
-        content = [_loose_block(block) for block in content]
-    elif not isinstance(content, str):
-        content = None if content is None else [_loose_block(content)]
-    usage = Raw(encode_clean(value["usage"])) if "usage" in value else ABSENT
-    return NativeMessage(id=value.get("id"), model=value.get("model"), content=content, usage=usage)
+    members = members_for(NativeMessage, text)
+    if "content" in members:
+        content = _members.decode(text)["content"]
+        if mark(content) == b"[":
+            members["content"] = [_loose_block(block) for block in _items.decode(content)]
+        elif mark(content) not in (b'"', b"n"):
+            members["content"] = [_loose_block(content)]
+    return NativeMessage(**members)
 
 
-def _loose_block(value: Any) -> NativeBlock:
-    if not isinstance(value, dict):
-        return NativeBlock()
-    members = {name: value[name] for name in NativeBlock.__struct_fields__ if name in value}
-    for name in ("input", "content", "text", "thinking"):
-        if name in members:
-            members[name] = Raw(encode_clean(members[name]))
-    return NativeBlock(**members)
+def _loose_block(text: Raw) -> NativeBlock:
+    return NativeBlock(**members_for(NativeBlock, text)) if mark(text) == b"{" else NativeBlock()
 
 
 def raw_block(data: bytes, index: int) -> Raw:
     """The JSON text of one content block of a line, read again; ``null`` where the line has no such block."""
+    found = _blocks_of(data)
+    return found[index] if index < len(found) else Raw(b"null")
+
+
+@lru_cache(maxsize=1)
+def _blocks_of(data: bytes) -> list[Raw]:
+    """The texts of a line's blocks, read once for all of them; a content that is no list is its only block."""
     try:
         line = _raw_blocks.decode(data)
-        return line.message.content[index] if line.message else Raw(b"null")
-    except (*FAILS, IndexError):
-        return _loose_raw(data, index)
-
-
-def _loose_raw(data: bytes, index: int) -> Raw:
-    return Raw(encode_clean(block_of(decode(data), index)))
-
-
-def block_of(value: Any, index: int) -> Any:
-    """A content block of a decoded line; a content that is no list is its only block."""
-    message = value.get("message") if isinstance(value, dict) else None
-    content = message.get("content") if isinstance(message, dict) else message
-    return content[index] if isinstance(content, list) and index < len(content) else content
+    except FAILS:
+        pass  # half a character, or blocks of an unusual shape
+    else:
+        return line.message.content if line.message else []
+    content = _members.decode(clean_text(data)).get("message", ABSENT)
+    if mark(content) == b"{":
+        content = _members.decode(content).get("content", ABSENT)
+    if mark(content) == b"[":
+        return _items.decode(content)
+    return [content] if content else []
 
 
 def verbatim(raw: Raw) -> str:

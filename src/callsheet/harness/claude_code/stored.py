@@ -20,7 +20,7 @@ from callsheet.harness._port.veil import Veil
 from callsheet.harness.claude_code import layout
 from callsheet.harness.claude_code.asides import Asides
 from callsheet.harness.claude_code.attached import Attached
-from callsheet.harness.claude_code.events import Events, Lines, tags
+from callsheet.harness.claude_code.events import Events, Lines
 from callsheet.harness.claude_code.family import Family, File, subagent
 from callsheet.harness.claude_code.results import Results
 from callsheet.harness.claude_code.shapes import READING, NativeLine, text, value_of
@@ -28,6 +28,7 @@ from callsheet.harness.claude_code.talk import Talk
 from callsheet.records import FORMAT, Agent, Gap, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import Registry, load
+from callsheet.registry.via import tags
 from callsheet.wire import lossless
 from callsheet.wire.lines import Line
 
@@ -53,11 +54,11 @@ class Reader:
         self.roots = {"project": survey.cwd} if survey.cwd else {}
         self.pen = Pen(desk, Veil(desk), stream, self.roots)
         lines = Lines(registry)
-        self.events = Events(self.pen, registry, lines)
+        self.events = Events(self.pen, survey, registry, lines)
         self.asides = Asides(self.pen, survey, registry)
         self.asides.known_agents = agents
         listed = frozenset(source.id for source in sources)
-        self.results = Results(self.pen, survey, registry, attached, listed)
+        self.results = Results(self.pen, survey, registry, attached, listed, self.asides.is_agent)
         self.talk = Talk(self.pen, survey, registry, lines, self.events, self.results, self.asides)
         self._repeated = 0
         self._begun = False
@@ -173,7 +174,8 @@ class Reader:
             return
         agent_id = text(data.get("agentId"))
         if data.get("type") == "agent_progress" and agent_id and not self.asides.wrote_agent(agent_id):
-            self.asides.agent(agent_id, text(value.get("parentToolUseID")), None, "unknown", "progress")
+            call_id = self.survey.sole(text(value.get("parentToolUseID")))
+            self.asides.agent(agent_id, call_id, None, "unknown", "progress")
 
     def _queued(self, unit: Unit[NativeLine], line: NativeLine) -> None:
         """A task notification in the queue counts only if none was delivered; that shows at the end."""

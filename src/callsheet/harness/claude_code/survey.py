@@ -15,15 +15,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
 from callsheet.harness._port.units import Hole, Reading, Unit, native_units
+from callsheet.harness.claude_code.mcp_servers import Servers
+from callsheet.harness.claude_code.replies import CallPlace, Replies
 from callsheet.harness.claude_code.requests import RequestEvidence, RequestLine
-from callsheet.harness.claude_code.shapes import ABSENT, is_record, loose_line, text, value_of
-from callsheet.records import Provider
+from callsheet.harness.claude_code.shapes import ABSENT, CALLS, is_record, loose_message, members_for, text
 from callsheet.wire.blobs import digest
 from callsheet.wire.damage import BOM
 from callsheet.wire.lines import Line
@@ -43,6 +44,8 @@ class SurveyLine(RequestLine, gc=False):
     sessionId: Any = None
     cwd: Any = None
     requestSessionId: Any = None
+    parentUuid: Any = UNSET
+    isSidechain: Any = None
 
 
 class RareLine(Struct, gc=False):
@@ -50,6 +53,10 @@ class RareLine(Struct, gc=False):
 
     parentUuid: Any = None
     sourceToolAssistantUUID: Any = None
+    isApiErrorMessage: Any = None
+    permissionDecision: Any = None
+    toolDenialKind: Any = None
+    toolDenialBeforeRun: Any = None
     attributionMcpServer: Any = None
     attributionMcpTool: Any = None
     apiBlockIndex: Any = None
@@ -76,6 +83,7 @@ class SurveyMessage(Struct, gc=False):
     """What the survey reads of a message."""
 
     id: Any = None
+    model: Any = None
     content: list[SurveyBlock] = []
 
 
@@ -87,7 +95,6 @@ class McpProgress(Struct, gc=False):
     toolName: Any = None
 
 
-L = TypeVar("L", bound=Struct)
 _decoder = msgspec.json.Decoder(SurveyLine)
 _rare = msgspec.json.Decoder(RareLine)
 _message = msgspec.json.Decoder(SurveyMessage)
@@ -107,31 +114,27 @@ _EVIDENCE = frozenset(
 """Types of lines that bear on what was sent."""
 
 
+_TALK = frozenset(("user", "assistant", "system"))
+"""Types of lines that follow one another in a conversation."""
+
+
 _RARE_KINDS = frozenset(("progress", "fork-context-ref", *_TITLES))
 
 
 def rare_line(unit: Unit[SurveyLine]) -> RareLine:
     """The rarer members of a line, read again."""
-    data = unit.data if unit.exact is None else encode_clean(unit.exact)
+    data = unit.readable().removeprefix(BOM)
     try:
-        return _rare.decode(data.removeprefix(BOM))
+        return _rare.decode(data)
     except msgspec.DecodeError:
-        return _members_of(RareLine, decode(data), "data")
+        return RareLine(**members_for(RareLine, data))  # a number that the fast lane refuses
 
 
-def _members_of(kind: type[L], value: dict[str, Any], raw: str) -> L:
-    """The members of a line with a number that the fast lane refuses."""
-    members = {name: value[name] for name in kind.__struct_fields__ if name in value}
-    if raw in members:
-        members[raw] = Raw(encode_clean(members[raw]))
-    return kind(**members)
+def _loose(data: bytes) -> SurveyLine:
+    return SurveyLine(**members_for(SurveyLine, data))
 
 
-def _loose(value: dict[str, Any]) -> SurveyLine:
-    return _members_of(SurveyLine, value, "message")
-
-
-_reading = Reading(_decoder, _loose, is_record)
+_reading = Reading(_decoder, None, is_record, _loose)
 
 
 class Spot(NamedTuple):
@@ -140,13 +143,6 @@ class Spot(NamedTuple):
     line: int
     offset: int
     size: int
-
-
-class CallPlace(NamedTuple):
-    """Where a call stands: byte offset of its unit and the tool's name."""
-
-    offset: int
-    name: str | None
 
 
 class Copy(NamedTuple):
@@ -163,6 +159,7 @@ class Duplicate(NamedTuple):
     place: Place
     block: int
     uuid: str | None
+    call: CallPlace
 
 
 class Survey:
@@ -192,20 +189,17 @@ class Survey:
         self.repeats: dict[Place, Place] = {}
         self.copies: dict[Place, list[Copy]] = {}
         self.inherited: dict[Place, str] = {}
-        self.mcp: dict[str, set[tuple[str, str]]] = {}
-        self.providers: dict[str, Provider] = {}
-        """Identities already settled by the dictionary, by tool name."""
+        self.mcp = Servers()
         self.mcp_calls: dict[str, tuple[str, str] | None] = {}
         self.forked_from: str | None = None
-        self._reply_line = 0
-        self._reply_message: str | None = None
-        self._reply_offset = 0
+        self._replies = (Replies(), Replies())
         self._calls: dict[int, int] = {}
         self._names: dict[str, int] = {"": 0}
         self._name_list: list[str] = [""]
         self._twice: set[str] = set()
         self._duplicates: dict[str, list[Duplicate]] = {}
-        self._told_apart: dict[str, set[str]] = {}
+        self._told_apart: dict[str, dict[str, CallPlace]] = {}
+        self._aliases: set[int] = set()
         self._uuids: set[int] = set()
         self._met_again: set[str] = set()
         self._foreign_until = 0
@@ -231,7 +225,7 @@ class Survey:
         packed = self._calls.get(hash(call_id))
         if packed is None:
             return None
-        return CallPlace(packed >> 12, self._name_list[packed & 0xFFF] or None)
+        return CallPlace(packed >> 44, self._name_list[packed & 0xFFF] or None, packed >> 12 & 0xFFFFFFFF)
 
     def calls_among(self, wanted: Mapping[int, str]) -> list[str]:
         """Which of some native call ids (by their hash) stand in this file; quick where few of many do."""
@@ -241,23 +235,72 @@ class Survey:
         """The several calls with this native id; empty when there is at most one."""
         return self._duplicates.get(call_id, [])
 
+    def sole(self, call_id: str | None) -> str | None:
+        """The native id, unless it stands on several calls: then it names none of them."""
+        return None if call_id in self._duplicates else call_id
+
     def derived_id(self, call_id: str, uuid: str | None) -> str | None:
         """The derived id of the call on the record ``uuid``, where results of this file prove which call is theirs.
 
-        None when the id is not used twice, or nothing tells the calls apart (decision 3).
+        None when the id is not used twice, when nothing tells the calls apart (decision 3), or when another call
+        has the derived id for its own.
         """
-        return f"{call_id}#{uuid}" if uuid and uuid in self._told_apart.get(call_id, ()) else None
+        if not uuid or uuid not in self._told_apart.get(call_id, ()):
+            return None
+        derived = f"{call_id}#{uuid}"
+        return None if hash(derived) in self._calls else derived
 
-    def reply_follows(self, line: int, call: CallPlace | None) -> bool:
+    def free_id(self, wanted: str) -> str:
+        """An id made for a call without one, other than every native id."""
+        while hash(wanted) in self._calls:
+            wanted = f"#{wanted}"
+        return wanted
+
+    def is_taken(self, call_id: str) -> bool:
+        """Whether an id that no call of this file has is, or may be, one made for a call."""
+        if "#" not in call_id or hash(call_id) in self._calls:
+            return False
+        if call_id.startswith("#"):
+            return True
+        cuts = (at for at, char in enumerate(call_id) if char == "#")
+        return any(self.derived_id(call_id[:at], call_id[at + 1 :]) is not None for at in cuts)
+
+    def answered(self, call_id: str, uuid: str | None) -> CallPlace | None:
+        """The call that a result answers, as far as it is certain: of several with one id, the linked one.
+
+        Where no link tells them apart but all name one tool, that name is certain.
+
+        Args:
+            call_id: The native id on the result.
+            uuid: The call's record, as the result names it.
+        """
+        duplicates = self._duplicates.get(call_id)
+        if not duplicates:
+            return self.call(call_id)
+        if uuid and self.derived_id(call_id, uuid) is not None:
+            return self._told_apart[call_id][uuid]
+        first = duplicates[0].call
+        return first if all(one.call.name == first.name for one in duplicates) else None
+
+    def contradicts(self, call_id: str, uuid: str | None) -> bool:
+        """Whether a result names another record than that of the only call with its id.
+
+        The named record may be a damaged one, with another call of the same id.
+        """
+        call = self.call(call_id)
+        if uuid is None or call is None or call.by == 0 or call_id in self._duplicates:
+            return False
+        return call.by != _short(uuid) and _short(uuid) not in self._aliases
+
+    def reply_follows(self, line: int, sidechain: bool, call: CallPlace | None) -> bool:
         """Whether a reply of the model stands after a result: a message later than the one that made the call.
 
         Args:
             line: The result's line.
+            sidechain: Whether it belongs to an agent within the same file.
             call: Where its call stands, if it is known.
         """
-        if self._reply_line <= line:
-            return False
-        return call is None or call.offset < self._reply_offset
+        return self._replies[sidechain].follow(line, call)
 
     # -- first pass ---------------------------------------------------------------------------------------------
 
@@ -277,6 +320,8 @@ class Survey:
                     self._met_again.add(uuid)
                 else:
                     uuids.add(key)
+                    if native.parentUuid is None and type(kind) is str and kind in _TALK:
+                        self._replies[native.isSidechain is True].begin(unit.line.number)
                 if native.version is not None and native.version != version:
                     version = native.version
                     self.spots["version"] = _spot(unit)
@@ -313,18 +358,17 @@ class Survey:
         """An assistant line: its calls, whether the model itself replied, and MCP names beside it."""
         message = self._message(unit)
         data = unit.data
-        if b'"<synthetic>"' not in data and b'"isApiErrorMessage"' not in data:
-            self._reply_line = unit.line.number
-            message_id = text(message.id)
-            if message_id is None or message_id != self._reply_message:
-                self._reply_message = message_id
-                self._reply_offset = unit.line.offset + unit.start
+        assert unit.native is not None
+        failed = b'"isApiErrorMessage"' in data and rare_line(unit).isApiErrorMessage is True
+        if message.model != "<synthetic>" and not failed:
+            replies = self._replies[unit.native.isSidechain is True]
+            replies.add(unit.line.number, unit.line.offset + unit.start, text(message.id))
         self._note_calls(unit, message.content)
         if b'"attributionMcpServer"' in data:
             rare = rare_line(unit)
             server, tool = rare.attributionMcpServer, rare.attributionMcpTool
             if isinstance(server, str) and isinstance(tool, str):
-                self.mcp.setdefault(composite_name(server, tool), set()).add((server, tool))
+                self.mcp.add(server, tool)
 
     def _note_rare(self, unit: Unit[SurveyLine]) -> None:
         assert unit.native is not None
@@ -340,13 +384,15 @@ class Survey:
 
     def _note_calls(self, unit: Unit[SurveyLine], blocks: list[SurveyBlock]) -> None:
         for block in blocks:
-            if block.type != "tool_use" or type(block.id) is not str:
+            if block.type not in CALLS or type(block.id) is not str:
                 continue
             key = hash(block.id)
             if key in self._calls:
                 self._twice.add(block.id)
                 continue
-            self._calls[key] = (unit.line.offset + unit.start) << 12 | self._name_number(block.name)
+            assert unit.native is not None
+            place = (unit.line.offset + unit.start) << 32 | _short(unit.native.uuid)
+            self._calls[key] = place << 12 | self._name_number(block.name)
 
     def _name_number(self, name: Any) -> int:
         if not isinstance(name, str):
@@ -365,14 +411,14 @@ class Survey:
         try:
             return _message.decode(unit.native.message)
         except msgspec.DecodeError:
-            message = loose_line({"message": value_of(unit.native.message)}).message
+            message = loose_message(unit.native.message)
         if message is None or not isinstance(message.content, list):
             return SurveyMessage()
         blocks = [
             SurveyBlock(type=one.type, id=one.id, name=one.name, tool_use_id=one.tool_use_id)
             for one in message.content
         ]
-        return SurveyMessage(id=message.id, content=blocks)
+        return SurveyMessage(id=message.id, model=message.model, content=blocks)
 
     def _note_progress(self, line: RareLine) -> None:
         call_id = text(line.toolUseID)
@@ -403,6 +449,7 @@ class Survey:
         links: dict[str, set[str]] = {}
         relogged = False
         held: list[tuple[Place, Copy, Place]] = []
+        aliases: set[int] = set()
         for unit in native_units(lines, _reading):
             if isinstance(unit, Hole) or unit.native is None:
                 continue
@@ -419,28 +466,35 @@ class Survey:
                     old = logged.setdefault(logged_as, place)
                     if old != place:
                         held.append((place, _copy(unit), old))
-                        relogged = relogged or b'"tool_use"' in unit.data
+                        relogged = relogged or b'_use"' in unit.data
+                        aliases.add(_short(uuid))
             if first is not None:
                 self._repeat(place, _copy(unit), first)
                 continue
-            if native.type == "assistant" and b'"tool_use"' in unit.data:
+            if native.type == "assistant" and b'_use"' in unit.data:
                 for number, block in enumerate(self._message(unit).content):
-                    if block.type == "tool_use" and text(block.id) in self._twice:
-                        calls.setdefault(block.id, []).append(Duplicate(place, number, text(uuid)))
+                    if block.type in CALLS and type(block.id) is str and block.id in self._twice:
+                        name = block.name if type(block.name) is str else None
+                        call = CallPlace(unit.line.offset + unit.start, name, _short(uuid))
+                        calls.setdefault(block.id, []).append(Duplicate(place, number, text(uuid), call))
             elif native.type == "user" and text(source := rare_line(unit).sourceToolAssistantUUID):
                 for block in self._message(unit).content:
-                    if block.type == "tool_result" and text(block.tool_use_id) in self._twice:
-                        links.setdefault(block.tool_use_id, set()).add(source)
+                    answers = block.tool_use_id
+                    if block.type == "tool_result" and type(answers) is str and answers in self._twice:
+                        links.setdefault(answers, set()).add(source)
         if relogged:
             for place, copy, old in held:
                 self._repeat(place, copy, old)
+            self._aliases = aliases
         for call_id, found in calls.items():
             kept = [one for one in found if one.place not in self.repeats]
             if len(kept) > 1:
                 self._duplicates[call_id] = kept
                 uuids = Counter(one.uuid for one in kept if one.uuid)
                 if not uuids.keys().isdisjoint(links.get(call_id, ())):
-                    self._told_apart[call_id] = {uuid for uuid, times in uuids.items() if times == 1}
+                    self._told_apart[call_id] = {
+                        one.uuid: one.call for one in kept if one.uuid and uuids[one.uuid] == 1
+                    }
 
     def _repeat(self, place: Place, copy: Copy, first: Place) -> None:
         while first in self.repeats:
@@ -492,15 +546,6 @@ class Survey:
         self.inherited = {places[uuid]: session for uuid, session in origin.items() if uuid in places}
 
 
-def composite_name(server: str, tool: str) -> str:
-    """The tool name that Claude Code makes of an MCP server and tool (every other character becomes ``_``)."""
-    return f"mcp__{_normal(server)}__{_normal(tool)}"
-
-
-def _normal(name: str) -> str:
-    return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
-
-
 def _spot(unit: Unit[SurveyLine]) -> Spot:
     return Spot(unit.line.number, unit.line.offset + unit.start, len(unit.data))
 
@@ -527,7 +572,16 @@ def _log_mark(unit: Unit[SurveyLine]) -> bytes | None:
         content = msgspec.json.encode(message.get("content"), order="sorted")
     except (msgspec.DecodeError, NotJson):
         return None
-    head = [native.type, native.timestamp, message.get("id"), rare_line(unit).apiBlockIndex]
+    rare = rare_line(unit)
+    head = [native.type, native.timestamp, message.get("id"), rare.apiBlockIndex]
     if not all(item is None or isinstance(item, str | int) for item in head):
         return None
-    return bytes.fromhex(digest(msgspec.json.encode(head) + content))[:16]
+    # A copy that tells of a decision which the other does not tell of is another record.
+    told = [rare.permissionDecision, rare.toolDenialKind, rare.toolDenialBeforeRun]
+    facts = encode_clean([*head, *told])
+    return bytes.fromhex(digest(facts + content))[:16]
+
+
+def _short(uuid: Any) -> int:
+    """A mark of a record id, in 32 bits; 0 for none."""
+    return (hash(uuid) & 0xFFFFFFFF or 1) if type(uuid) is str and uuid else 0

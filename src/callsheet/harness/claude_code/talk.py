@@ -15,9 +15,10 @@ from callsheet.harness._port.pen import Pen, amount, raw_json
 from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.asides import Asides
 from callsheet.harness.claude_code.calls import tool_call
-from callsheet.harness.claude_code.events import Events, Lines, tags, wrapped_in
+from callsheet.harness.claude_code.events import Events, Lines
 from callsheet.harness.claude_code.results import Results
 from callsheet.harness.claude_code.shapes import (
+    CALLS,
     NativeBlock,
     NativeLine,
     is_text,
@@ -27,10 +28,11 @@ from callsheet.harness.claude_code.shapes import (
     value_of,
 )
 from callsheet.harness.claude_code.survey import Survey
+from callsheet.harness.claude_code.verdicts import says_of_one
 from callsheet.records import Exec, Message, Part, Reasoning, ToolCall, ToolResult
 from callsheet.registry import Registry
+from callsheet.registry.via import tags, wrapped_in
 
-CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 SMALL = (
     "isCompactSummary",
     "origin",
@@ -38,6 +40,7 @@ SMALL = (
     "rowSource",
     "promptSource",
     "isSidechain",
+    "entrypoint",
 )
 """Members that the ``[[line]]`` rows of user lines name."""
 BANGS = 256
@@ -159,10 +162,17 @@ class Talk:
             if len(content) == 1 and content[0].type == "tool_result"
             else [index for index, block in enumerate(content) if block.type == "tool_result"]
         )
+        if len(results) > 1 and says_of_one(line):
+            self._pen.desk.diagnose(
+                "shared_decision",
+                "a decision stands on a line with several results: it is taken for none of them",
+                self._pen.source,
+                self._pen.unit.line.number,
+            )
         for index in results:
             block = content[index]
             record, use, verdict, call = self._results.result(line, block, index, len(results) == 1)
-            self._asides.after_result(record, use, verdict, call.name if call else None)
+            self._asides.after_result(record, use, verdict, call)
         if len(results) < len(content):
             rest = [index for index, block in enumerate(content) if block.type != "tool_result"]
             values = [value_of(raw_block(self._pen.unit.data, index)) for index in rest]
@@ -212,7 +222,7 @@ class Talk:
             self._write_message("user", blocks.parts(content, self._pen.desk), "/message/content")
             return
         record = ToolCall(
-            call_id=f"#{uuid}",
+            call_id=self._survey.free_id(f"#{uuid}"),
             call_id_source="derived",
             requested_by="user",
             input=raw_json({"command": command}),

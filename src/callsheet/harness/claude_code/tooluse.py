@@ -8,6 +8,8 @@ Format: the page on Claude Code, sections 1.3 and 4.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -19,6 +21,8 @@ from callsheet.records import Change, Exec, Patch
 
 WATCHES = "Monitor"
 """The tool whose ``taskId`` is a process (other tools' is an entry of a list)."""
+AGENTS = ("Agent", "Task")
+"""The tools that start an agent."""
 PROCESSES = (None, "local_bash")
 """Values of ``task_type`` that stand for a process; any other task is an agent or of a kind not known here."""
 INT32_LOW, INT32_HIGH = -(1 << 31), (1 << 32) - 1
@@ -60,32 +64,98 @@ class ToolUse(Struct, gc=False):
     plan: Any = None
     questions: Any = None
     answers: Any = None
-    persistedOutputPath: Any = None
-    persistedOutputSize: Any = None
 
 
-_decoder = msgspec.json.Decoder(ToolUse)
+_SHELL = "stdout stderr interrupted timedOutAfterMs backgroundTaskId"
+_STOP = "success command shell_id task_id task_type"
+_AGENT = "status totalDurationMs agentId agentType isAsync"
+_FILE = "type filePath structuredPatch originalFile content"
+_WORDS = {
+    "Bash": _SHELL,
+    "PowerShell": _SHELL,
+    "BashOutput": "stdout stderr status exitCode command shellId",
+    "Monitor": "taskId",
+    "TaskOutput": "task",
+    "AgentOutputTool": "task",
+    "BashOutputTool": "task",
+    "TaskStop": _STOP,
+    "KillShell": _STOP,
+    "KillBash": _STOP,
+    "Glob": "durationMs",
+    "Grep": "durationMs",
+    "WebFetch": "durationMs",
+    "WebSearch": "durationSeconds",
+    "Agent": _AGENT,
+    "Task": _AGENT,
+    "Edit": _FILE,
+    "Write": _FILE,
+    "MultiEdit": _FILE,
+    "NotebookEdit": "notebook_path",
+    "TodoWrite": "newTodos",
+    "TaskCreate": "task",
+    "TaskGet": "task",
+    "TaskList": "tasks",
+    "TaskUpdate": "success statusChange taskId",
+    "ExitPlanMode": "plan",
+    "exit_plan_mode": "plan",
+    "AskUserQuestion": "questions answers",
+}
+"""Which members each tool writes. The same name in another tool's report means something else, if anything."""
+
+
+@cache
+def _decoder_of(words: str) -> msgspec.json.Decoder[ToolUse]:
+    """Reads a tool's own members; every other is passed over."""
+    own = frozenset(words.split())
+    renamed = {name: name if name in own else f"\uffff{name}" for name in ToolUse.__struct_fields__}
+    members = [(one.name, one.type, one.default) for one in msgspec.structs.fields(ToolUse)]
+    kind = msgspec.defstruct("ToolUse", members, bases=(ToolUse,), rename=renamed, gc=False)
+    return msgspec.json.Decoder(kind)
+
+
+_decoders = {tool: _decoder_of(words) for tool, words in _WORDS.items()}
 EMPTY = ToolUse()
 
 
-def tool_use(raw: Raw) -> ToolUse:
-    """The members of a structured result; the empty one when it is a text, a list or absent."""
-    if not raw or mark(raw) != b"{":
+def tool_use(raw: Raw, tool: str | None) -> ToolUse:
+    """What a tool reports of itself; the empty one of a tool that is not known, and for a text or a list."""
+    decoder = _decoders.get(tool) if tool is not None else None
+    if decoder is None or not raw or mark(raw) != b"{":
         return EMPTY
     try:
-        return _decoder.decode(raw)
+        return decoder.decode(raw)
     except FAILS:
         return EMPTY
 
 
-def exec_of(use: ToolUse, tool: str | None) -> Exec | None:
-    """Process details, from fields made for them only (ASR-260, 267, 288)."""
+class Persisted(Struct, gc=False):
+    """Where the harness put the whole of an output that was too large to send."""
+
+    persistedOutputPath: Any = None
+    persistedOutputSize: Any = None
+
+
+_persisted = msgspec.json.Decoder(Persisted)
+
+
+def persisted(raw: Raw) -> Persisted:
+    """What a result of any tool says of its whole output."""
+    try:
+        return _persisted.decode(raw)
+    except FAILS:
+        return Persisted()
+
+
+def exec_of(use: ToolUse, tool: str | None, is_agent: Callable[[str], bool]) -> Exec | None:
+    """Process details, from fields made for them only (ASR-260, 267, 288); an agent is no terminal (ASR-286)."""
     polled = use.task if isinstance(use.task, dict) and "output" in use.task else {}
     terminal = text(use.backgroundTaskId) or text(use.shellId)
     if terminal is None and tool == WATCHES:
         terminal = text(use.taskId)
     if terminal is None and polled.get("task_type") in PROCESSES:
         terminal = text(polled.get("task_id"))
+    if terminal is not None and is_agent(terminal):
+        terminal = None
     output = polled.get("output")
     stdout = verbatim(use.stdout) if is_string(use.stdout) else None
     stderr = verbatim(use.stderr) if is_string(use.stderr) else None

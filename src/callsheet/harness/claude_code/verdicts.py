@@ -11,10 +11,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from msgspec import Raw
+import msgspec
+from msgspec import Raw, Struct
 
-from callsheet.harness.claude_code.shapes import NativeBlock, NativeLine, is_string, mark, value_of
-from callsheet.harness.claude_code.tooluse import ToolUse
+from callsheet.harness.claude_code.shapes import (
+    ABSENT,
+    FAILS,
+    NativeBlock,
+    NativeLine,
+    is_string,
+    mark,
+    value_of,
+)
+from callsheet.harness.claude_code.tooluse import EMPTY, ToolUse
 from callsheet.records import CompactPermission
 from callsheet.registry import Registry, Rule
 from callsheet.registry import first as first_rule
@@ -35,6 +44,21 @@ Use = tuple[str, Any] | None
 """The type of ``toolUseResult`` and, of a text that a table names, the text; of a shell's, ``interrupted``."""
 
 
+class _Shell(Struct, gc=False):
+    stdout: Raw = ABSENT
+    interrupted: Any = None
+
+
+_shell = msgspec.json.Decoder(_Shell)
+
+
+def _shell_of(raw: Raw) -> _Shell:
+    try:
+        return _shell.decode(raw)
+    except FAILS:
+        return _Shell()
+
+
 class Verdict(NamedTuple):
     """What the tables say of a result."""
 
@@ -53,9 +77,11 @@ class Verdicts:
         self._said: set[tuple[str, str]] = set()
         self._texts = _named_texts(registry)
 
-    def of(self, line: NativeLine, block: NativeBlock, raw: Raw, tool_use: ToolUse) -> Verdict:
-        """The verdict on one result block."""
+    def of(self, line: NativeLine, block: NativeBlock, raw: Raw, tool_use: ToolUse, alone: bool) -> Verdict:
+        """The verdict on one result block; ``alone``: the line has no other, so that its members speak of this one."""
         use = self._use(raw, tool_use) if raw else None
+        if not alone:
+            line = _undecided(line)
         key = (
             line.version,
             bytes(line.permissionDecision),
@@ -89,7 +115,10 @@ class Verdicts:
             text = value_of(raw) if len(raw) < 200 else None
             return ("string", text if text in self._texts else None)
         if first_byte == b"{":
-            return ("shell" if is_string(tool_use.stdout) else "object", tool_use.interrupted is True)
+            if tool_use is EMPTY and b'"interrupted"' not in bytes(raw):
+                return ("object", False)
+            shell = _shell_of(raw) if tool_use is EMPTY else tool_use
+            return ("shell" if is_string(shell.stdout) else "object", shell.interrupted is True)
         return ({b"[": "array", b"n": "null"}.get(first_byte, "number"), None)
 
     def _ask(self, line: NativeLine, block: NativeBlock, use: Use) -> Verdict:
@@ -123,6 +152,17 @@ class Verdicts:
             named = code if isinstance(code, str) else None
         decided_by = rule.decidedBy or (decider.decidedBy if decider else None)
         return CompactPermission(decision=rule.decision, decided_by=decided_by, rule=named)
+
+
+def _undecided(line: NativeLine) -> NativeLine:
+    """What a line with several results says of each."""
+    return NativeLine(version=line.version, entrypoint=line.entrypoint, promptSource=line.promptSource)
+
+
+def says_of_one(line: NativeLine) -> bool:
+    """Whether the line has a member that speaks of a single result."""
+    kind = line.toolDenialKind is not None or line.toolDenialBeforeRun is not None
+    return bool(line.permissionDecision) or kind or line.userFeedback is not None
 
 
 def _seen(use: tuple[str, Any]) -> Any:
