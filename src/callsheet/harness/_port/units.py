@@ -69,14 +69,14 @@ class Reading(NamedTuple, Generic[T]):
 
     Attributes:
         decoder: Decodes an object into the struct that a pass needs.
-        loose: Makes what can be made of an object that the decoder refuses.
+        loose: Makes what can be made of an object that the decoder refuses; None where ``loose_text`` does.
         own: Says whether an object found inside a torn line is a record of its own (and not a part of the torn one).
         loose_text: Does what ``loose`` does from the object's text instead, for records that keep parts of it as they
             were written.
     """
 
     decoder: msgspec.json.Decoder[T]
-    loose: Callable[[dict[str, Any]], T]
+    loose: Callable[[dict[str, Any]], T] | None
     own: Callable[[dict[str, Any]], bool]
     loose_text: Callable[[bytes], T] | None = None
 
@@ -134,6 +134,7 @@ def _decoded(line: Line, start: int, data: bytes, reading: Reading[T]) -> Unit[T
             # Members of another type than usual, or numbers that the fast lane refuses.
             if reading.loose_text is not None:
                 return Unit(line, start, data, reading.loose_text(clean), exact)
+            assert reading.loose is not None
             return Unit(line, start, data, reading.loose(lossless.decode(clean)), exact)
     except (RecursionError, lossless.NotJson):
         return "too_deep"
