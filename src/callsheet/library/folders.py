@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -43,6 +44,10 @@ def _mode(path: Path, *, follow: bool = True) -> int:
         return 0
 
 
+def _is_link(path: Path) -> bool:
+    return stat.S_ISLNK(_mode(path, follow=False))
+
+
 def regular(path: Path) -> bool:
     """Whether ``path`` is a regular file (links to one count when they are named by the person themselves)."""
     return stat.S_ISREG(_mode(path))
@@ -60,7 +65,9 @@ def whereabouts(path: str) -> str:
 
 def absolute(path: str | Path) -> str:
     """A path from the root, without following links (what it names, it still names elsewhere)."""
-    return os.path.normpath(Path(path).absolute())
+    path = str(path)
+    # A session may have thousands of files, and making a Path of each is what costs.
+    return os.path.normpath(path if os.path.isabs(path) else Path(path).absolute())  # noqa: PTH117
 
 
 _OWN = "callsheet/"
@@ -112,18 +119,22 @@ class DiskFolder:
         self._named = Path(absolute(named))
         self._base = self._named if is_folder(named) else self._named.parent
         self.unreadable: dict[str, str] = {}
+        self._linked: dict[str, bool] = {}
 
     def _is_linked(self, path: str) -> bool:
         """Whether a link is on the way from the place that was named to a path near it."""
-        at = Path(absolute(path))
-        if at == self._named:
+        at = absolute(path)
+        if at == str(self._named):
             return False
-        for way in (at, *at.parents):
-            if way == self._base or way in self._base.parents:
-                return False
-            if stat.S_ISLNK(_mode(way, follow=False)):
-                return True
-        return False
+        above = os.path.split(at)[0]
+        if above not in self._linked:
+            self._linked[above] = any(map(_is_link, self._way_to(Path(above))))
+        return self._linked[above] or any(map(_is_link, self._way_to(Path(at))[:1]))
+
+    def _way_to(self, at: Path) -> list[Path]:
+        """A path and the folders above it, up to what it shares with the place that was named."""
+        above = (self._base, *self._base.parents)
+        return list(takewhile(lambda way: way not in above, (at, *at.parents)))
 
     def _note(self, error: OSError) -> None:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR):
