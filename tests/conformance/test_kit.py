@@ -32,7 +32,8 @@ from callsheet.testing.conformance_server import answer, reading
 
 KIT = find_kit()
 FILES = load_kit(KIT)
-QUESTIONS = [question for question in questions(FILES) if question.task != "audit"]
+QUESTIONS = list(questions(FILES))
+AUDIT_CODES = {"P-FACT", "P-REF", "P-COUNT"}
 
 
 def fails(case: Case) -> bool:
@@ -71,6 +72,9 @@ def test_cases_say_what_they_mean(file: CaseFile) -> None:
         if fails(case) and case.expect.reading is None:
             assert file.rule in {one.rule for one in case.expect.findings}, case.description
         assert {one.rule for one in case.expect.findings} <= set(ALL)
+        for one in case.expect.findings:
+            assert case.native is not None or not one.also, case.description
+            assert set(one.also) <= (set(ALL) | AUDIT_CODES) - {one.rule}, case.description
 
 
 def test_there_are_three_hundred_cases_or_more_and_no_two_alike() -> None:
@@ -108,7 +112,7 @@ def test_check_reader_takes_ours_and_names_what_a_wrong_reader_does() -> None:
         check_reader(by_position)
 
 
-# Producer cases are for ``audit``; here only that they are what they say they are.
+# Producer cases are for ``audit``; here that they are what they say they are.
 
 
 def follow(value: Any, path: str) -> Any:
@@ -173,7 +177,46 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 def test_the_runner_finds_nothing_wrong_with_ours(run: Run) -> None:
     code, out, _ = run("--", *OURS)
-    assert (code, out) == (0, f"{len(QUESTIONS)} passed, 0 failed, {2 * len(PRODUCER)} skipped\n")
+    assert (code, out) == (0, f"{len(QUESTIONS)} passed, 0 failed, 0 skipped\n")
+    assert sum(question.task == "audit" for question in QUESTIONS) == 2 * len(PRODUCER) > 0
+
+
+def lie(rule: str, record: str | None, path: str) -> dict[str, Any]:
+    return {"rule": rule, "record": record, "path": path, "message": "no evidence"}
+
+
+@pytest.mark.parametrize(
+    ("name", "findings", "passes"),
+    [
+        ("ASR-288/0", [lie("ASR-288", "r2", "/exec/exitCode")], True),
+        ("ASR-288/0", [lie("ASR-260", "r2", "/exec/exitCode")], True),
+        ("ASR-288/0", [lie("ASR-288", "r2", "/exec/exitCode"), lie("ASR-267", "r2", "/exec")], True),
+        ("ASR-288/0", [lie("ASR-267", "r2", "/exec/exitCode")], False),
+        ("ASR-288/0", [lie("ASR-288", "r1", "/exec/exitCode")], False),
+        ("ASR-288/0", [lie("ASR-288", "r2", "/exec/exitCodes")], False),
+        ("ASR-288/0", [lie("ASR-288", "r2", "/exec")], False),
+        ("ASR-288/0", [{"rule": "ASR-288", "record": "r2", "path": None}], False),
+        ("ASR-288/0", [], False),
+        ("ASR-267/0", [lie("ASR-267", "r2", "/exec/cwd/path")], True),
+        ("ASR-288/0/true", [], True),
+        ("ASR-288/0/true", [lie("ASR-288", "r2", "/exec/exitCode")], False),
+    ],
+)
+def test_an_audit_passes_when_it_names_the_lie_and_nothing_true(
+    name: str, findings: list[dict[str, Any]], passes: bool
+) -> None:
+    (question,) = (one for one in QUESTIONS if (one.name, one.task) == (name, "audit"))
+    assert (difference(question, {"findings": findings}) is None) == passes
+
+
+def test_an_agent_without_a_registry_is_skipped_aloud() -> None:
+    for head in (
+        {"type": "session", "seq": 0, "id": "r0", "agent": {"name": "nobody's"}},
+        {"type": "message"},
+    ):
+        request = {"do": "audit", "sources": [], "stream": {"text": json.dumps(head) + "\n"}}
+        assert list(answer(request)) == ["skip"]
+    assert list(answer({"do": "audit", "sources": [], "stream": {"text": ""}})) == ["skip"]
 
 
 def implementation(tmp_path: Path, body: str) -> list[str]:
@@ -236,7 +279,17 @@ def test_a_skip_is_no_failure(run: Run, tmp_path: Path) -> None:
     hard = [f"ASR-250/{number}" for number, case in enumerate(file.cases) if fails(case)]
     body = f"reply.update({{'skip': 'later'}} if request['id'] in {hard} else {{'findings': []}})"
     code, out, _ = run("--only", "ASR-250", "--", *implementation(tmp_path, body))
-    assert (code, out) == (0, f"{20 - len(hard)} passed, 0 failed, {len(hard)} skipped\n")
+    total = f"{20 - len(hard)} passed, 0 failed, {len(hard)} skipped"
+    assert (code, out) == (0, f"{len(hard)} skipped: later\n{total}\n")
+
+
+def test_a_thousand_reasons_for_skipping_are_told_in_short(run: Run, tmp_path: Path) -> None:
+    body = "reply['skip'] = f\"\\x1b[2J{request['id']}\""
+    code, out, _ = run("--", *implementation(tmp_path, body))
+    assert code == 1
+    assert len(out.splitlines()) < 30
+    assert "other reasons" in out
+    assert "\x1b" not in out
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,21 @@ Task = Literal["validate", "read", "audit"]
 
 
 class Expected(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A finding that a case expects; in a bundle with the stream's id."""
+    """A finding that a case expects; in a bundle with the stream's id.
+
+    Attributes:
+        rule: Code of the rule.
+        record: Id of the record.
+        path: JSON pointer to the member.
+        stream: Id of the stream in a bundle.
+        also: Of a producer case: other codes that ask for the evidence of the same member.
+    """
 
     rule: str
     record: str | None
     path: str
     stream: str | None = None
+    also: list[str] = []
 
 
 class Reading(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
@@ -115,7 +124,7 @@ class Case(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True)
         native: Native sources of a producer case.
         records_true: Records that a producer may write for them.
         records_false: Records with one lie; ``expect`` names it.
-        expect: What has to be found.
+        expect: What has to be found; of a producer case in ``records_false``.
     """
 
     description: str
@@ -246,6 +255,8 @@ def difference(question: Question, answer: Mapping[str, Any]) -> str | None:
     found = answer.get("findings")
     if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
         return "the answer has no findings, an array of objects"
+    if question.task == "audit" and question.expect.findings:
+        return _lie_difference(question.expect.findings, found)
     members = ("rule", "record", "path", "stream")
     got = sorted(_words([one.get(member) for member in members]) for one in found)
     wanted = sorted(_words([one.rule, one.record, one.path, one.stream]) for one in question.expect.findings)
@@ -254,6 +265,26 @@ def difference(question: Question, answer: Mapping[str, Any]) -> str | None:
     missing, extra = _without(wanted, got), _without(got, wanted)
     return "; ".join(
         [*(f"not found: {one}" for one in missing), *(f"found, but not expected: {one}" for one in extra)]
+    )
+
+
+def _lie_difference(lies: list[Expected], found: list[Mapping[str, Any]]) -> str | None:
+    """Which lies no finding names: at the member or inside it. One lie may be seen at other members as well."""
+
+    def names(one: Mapping[str, Any], lie: Expected) -> bool:
+        path = one.get("path")
+        return (
+            one.get("rule") in (lie.rule, *lie.also)
+            and one.get("record") == lie.record
+            and isinstance(path, str)
+            and (path == lie.path or path.startswith(f"{lie.path}/"))
+        )
+
+    missed = [lie for lie in lies if not any(names(one, lie) for one in found)]
+    return (
+        "; ".join(f"not found: {_words([lie.rule, lie.record, lie.path])}" for lie in missed)
+        if missed
+        else None
     )
 
 

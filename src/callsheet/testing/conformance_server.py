@@ -1,7 +1,8 @@
 """callsheet under the conformance runner: ``python -m callsheet.testing.conformance_server``.
 
-Owns the answers that callsheet gives: ``validate`` from the room ``rules``, ``read`` from the room
-``pairing``. One JSON request a line on standard input, one answer a line on standard output.
+Owns the answers that callsheet gives: ``validate`` from the room ``rules``, ``read`` from the room ``pairing``,
+``audit`` from the room of that name, over a bundle that is made of the request in a temporary folder. One JSON
+request a line on standard input, one answer a line on standard output.
 
 Must never know: the cases.
 """
@@ -17,15 +18,18 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+import zstandard
 
 from callsheet import __version__
+from callsheet import audit as auditing
 from callsheet.pairing import Pairing, provider_of
-from callsheet.records import FORMAT, Permission, Record, Terminal, ToolCall, ToolResult
-from callsheet.records.bundle import Bundle, Manifest, StreamEntry, write_manifest
+from callsheet.records import FORMAT, Permission, Record, Session, Terminal, ToolCall, ToolResult
+from callsheet.records.bundle import Bundle, Manifest, NativeSource, StreamEntry, write_manifest
 from callsheet.records.stream import Entry, read_stream, stream_lines
+from callsheet.registry import HARNESSES
 from callsheet.rules import Finding, check_bundle, check_stream
-from callsheet.testing.conformance import PROTOCOL, request_bytes
-from callsheet.wire.blobs import blob_path
+from callsheet.testing.conformance import PROTOCOL, request_bytes, stream_bytes
+from callsheet.wire.blobs import blob_path, digest
 
 Json = dict[str, Any]
 
@@ -49,6 +53,45 @@ def validate(request: Json) -> Iterator[Finding]:
             path.write_bytes(request_bytes({"base64": text}))
         write_manifest(folder, Manifest(format=FORMAT, streams=entries))
         yield from check_bundle(Bundle(folder))
+
+
+def unauditable(stream: bytes) -> str | None:
+    """Why a stream cannot be audited: no registry says how its agent's facts come about."""
+    first = next(iter(read_stream(io.BytesIO(stream))), None)
+    head = first.record if isinstance(first, Entry) else None
+    agent = head.agent if isinstance(head, Session) else None
+    name = None if agent is None else agent.name
+    return None if name in HARNESSES else f"callsheet has no registry for the agent {name!r}"
+
+
+def audit(request: Json) -> Iterator[auditing.Finding]:
+    """Findings of a stream held against the native sources in a request.
+
+    The bundle has a copy of every source, so that the path that the request gives for one is a name and no more.
+    """
+    data = request_bytes(request["stream"])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "native").mkdir()
+        (folder / "stream.jsonl").write_bytes(data)
+        sources = []
+        for number, source in enumerate(request["sources"]):
+            text = stream_bytes(source["lines"])
+            file = f"native/{number}.jsonl.zst"
+            (folder / file).write_bytes(zstandard.compress(text))
+            sources.append(
+                NativeSource(
+                    id=source["id"],
+                    kind=source["kind"],
+                    path=source["path"],
+                    size=len(text),
+                    sha256=digest(text),
+                    native=file,
+                )
+            )
+        stream = StreamEntry(id="stream", file="stream.jsonl", sha256=digest(data))
+        write_manifest(folder, Manifest(format=FORMAT, streams=[stream], sources=sources))
+        yield from auditing.audit_bundle(Bundle(folder))
 
 
 def reading(stream: bytes) -> Json:
@@ -103,10 +146,15 @@ def answer(request: Json) -> Json:
             "implementation": "callsheet",
             "version": __version__,
             "protocol": PROTOCOL,
-            "does": ["validate", "read"],
+            "does": ["validate", "read", "audit"],
         }
     if task == "validate":
         return {"findings": [msgspec.to_builtins(finding) for finding in validate(request)]}
+    if task == "audit":
+        why = unauditable(request_bytes(request["stream"]))
+        if why is not None:
+            return {"skip": why}
+        return {"findings": [msgspec.to_builtins(finding) for finding in audit(request)]}
     if task == "read":
         return {"reading": reading(request_bytes(request["stream"]))}
     return {"skip": f"callsheet does not {task}"}

@@ -2,6 +2,7 @@
 
 Owns how outcomes are printed and the exit code: 0 some cases passed and none failed, 1 otherwise, 2 no kit or no
 implementation.
+What was skipped is counted by its reason, as the implementation gives it.
 
 Must never know: the cases, the protocol (``callsheet.testing.conformance`` does).
 """
@@ -14,6 +15,9 @@ from collections import Counter
 from pathlib import Path
 
 import click
+
+_REASONS = 20
+"""Reasons for skipping that are told one by one."""
 
 
 @click.group()
@@ -47,16 +51,23 @@ def run(
 
     printer = Printer(sys.stdout)
     states: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     files = [file for file in load_kit(find_kit(kit)) if not only or file.rule in only]
     if not files:
         raise UsageError(f"the kit has no rule {', '.join(only)}")
     for outcome in run_kit(command, files, timeout):
         states[outcome.state] += 1
+        if outcome.state == "skipped":
+            skipped[outcome.why] += 1
         if as_json:
             printer.words(json.dumps(outcome._asdict()))
         elif outcome.state == "failed":
             printer.words(f"{outcome.name}: {outcome.task}: {outcome.why}")
     if not as_json:
+        for why, count in skipped.most_common(_REASONS):
+            printer.words(f"{count} skipped: {why}")
+        if len(skipped) > _REASONS:
+            printer.words(f"and for {len(skipped) - _REASONS} other reasons")
         printer.words(f"{states['passed']} passed, {states['failed']} failed, {states['skipped']} skipped")
     if not states["passed"]:
         complain(f"{' '.join(command)}: nothing passed; does it speak the protocol of the kit's README?")
