@@ -198,6 +198,8 @@ class Survey:
         self._name_list: list[str] = [""]
         self._twice: set[str] = set()
         self._duplicates: dict[str, list[Duplicate]] = {}
+        self._alike: dict[str, CallPlace] = {}
+        """Of several calls with one id: the first, where all name one tool."""
         self._told_apart: dict[str, dict[str, CallPlace]] = {}
         self._aliases: set[int] = set()
         self._uuids: set[int] = set()
@@ -279,8 +281,7 @@ class Survey:
             return self.call(call_id)
         if uuid and self.derived_id(call_id, uuid) is not None:
             return self._told_apart[call_id][uuid]
-        first = duplicates[0].call
-        return first if all(one.call.name == first.name for one in duplicates) else None
+        return self._alike.get(call_id)
 
     def contradicts(self, call_id: str, uuid: str | None) -> bool:
         """Whether a result names another record than that of the only call with its id.
@@ -490,6 +491,8 @@ class Survey:
             kept = [one for one in found if one.place not in self.repeats]
             if len(kept) > 1:
                 self._duplicates[call_id] = kept
+                if len({one.call.name for one in kept}) == 1:
+                    self._alike[call_id] = kept[0].call
                 uuids = Counter(one.uuid for one in kept if one.uuid)
                 if not uuids.keys().isdisjoint(links.get(call_id, ())):
                     self._told_apart[call_id] = {
