@@ -37,6 +37,8 @@ OPEN_MOST = 64
 """Sources of a session that stay open; the others are opened for each pass."""
 TOLD_MOST = 1_000
 """Diagnostics of one code that are told one by one."""
+MESSAGE_MOST = 2_000
+"""Characters of a diagnostic; a name from the source may be of any length."""
 
 
 def printable(path: str) -> str:
@@ -164,7 +166,9 @@ class Workbench:
         self._told[code] += 1
         if self._told[code] <= TOLD_MOST:
             self.diagnostics.append(
-                Diagnostic(code=code, source=source.id if source else None, line=line, message=message)
+                Diagnostic(
+                    code=code, source=source.id if source else None, line=line, message=message[:MESSAGE_MOST]
+                )
             )
 
     def mask(self, source: SourceEntry, secret: str) -> None:

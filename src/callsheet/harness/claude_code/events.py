@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from callsheet.harness._port.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code import blocks
-from callsheet.harness.claude_code.shapes import NativeLine, NativeMessage, text, value_of
+from callsheet.harness.claude_code.shapes import NativeLine, NativeMessage, is_short, text, value_of
 from callsheet.harness.claude_code.survey import Survey
 from callsheet.harness.claude_code.tooluse import exit_code
 from callsheet.records import Compaction, Count, Hook, Message, Notice, Part, Turn, Usage
@@ -50,7 +50,7 @@ class Lines:
         answer = self._answers.get(key)
         if answer is None:
             answer = self._ask(kind, native, tag)
-            if len(self._answers) < 10_000:
+            if len(self._answers) < 10_000 and is_short(key):
                 self._answers[key] = answer
         return answer
 

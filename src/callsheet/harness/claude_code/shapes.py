@@ -226,3 +226,8 @@ def value_of(raw: Raw) -> Any:
         return value_decoder.decode(raw)
     except FAILS:
         return None
+
+
+def is_short(key: tuple[Any, ...]) -> bool:
+    """Whether an answer may be remembered under a key: texts of a source may be of any length."""
+    return sum(len(part) for part in key if isinstance(part, (str, bytes))) < 2_000

@@ -19,6 +19,7 @@ from callsheet.harness.claude_code.shapes import (
     FAILS,
     NativeBlock,
     NativeLine,
+    is_short,
     is_string,
     mark,
     value_of,
@@ -100,12 +101,13 @@ class Verdicts:
             return self._ask(line, block, use)
         if answer is None:
             answer = self._ask(line, block, use)
-            if len(self._answers) < 10_000:
+            if len(self._answers) < 10_000 and is_short(key):
                 self._answers[key] = answer
         if not answer.doubts:
             return answer
         fresh = tuple(doubt for doubt in answer.doubts if doubt not in self._said)
-        self._said.update(fresh)
+        if len(self._said) < 1_000:
+            self._said.update(fresh)
         return answer if fresh == answer.doubts else answer._replace(doubts=fresh)
 
     def _use(self, raw: Raw, tool_use: ToolUse) -> Use:
