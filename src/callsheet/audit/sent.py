@@ -110,8 +110,8 @@ def differ_from_sent(case: Case, content: Any, sent: Any) -> Iterator[Wrong]:
     if isinstance(sent, list):
         yield from _differ_in_parts(case, content, sent)
         return
-    if sent is None or isinstance(sent, str):
-        sent = sent or ""
+    if sent is None or sent is MISSING or isinstance(sent, str):
+        sent = sent if isinstance(sent, str) else ""
         parts = content if isinstance(content, list) else [content]
         text = "" if not parts else parts[0].get("text") if isinstance(parts[0], dict) else None
         if isinstance(text, str) and len(parts) < 2 and _is_part_of(case, text, sent):
@@ -254,7 +254,11 @@ def _by_capture(case: Case, content: Any, cite: Cite, native: list[Any]) -> Iter
         )
         return
     call = case.calls[0].line if case.calls else None
-    if rule.needs_reply and not case.ledger.reply_follows(cite.source.entry.id, cite.line, call):
+    source = cite.source.entry.id
+    follows = case.ledger.reply_follows(source, cite.line, call)
+    if rule.usage_is_reply:
+        follows = follows or case.ledger.response_follows(source, cite.line)
+    if rule.needs_reply and not follows:
         yield Claim(PATH, content, None, "no reply of the model follows, so nothing shows that it was sent")
         return
     if case.record.get("linkage") != "exact" and not rule.shared_ids:

@@ -105,3 +105,9 @@ def test_what_is_kept_for_want_of_content_is_exact(read: Read) -> None:
     (result,) = sheet.of("tool_result")
     assert "content" not in result
     assert block.encode() in sheet.reading.blobs[result["capture"]["raw"]["blob"]["blob"]]
+
+
+def test_a_block_without_a_type_has_the_type_of_its_line(made: Made, read: Read) -> None:
+    made.raw(line(made, "a bare text before", '{"command":"a"}'))
+    (kept,) = read(made).of("unmapped")
+    assert (kept["nativeType"], kept["value"]) == ("assistant", "bare")

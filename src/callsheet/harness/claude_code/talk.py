@@ -106,8 +106,7 @@ class Talk:
             if kind in ("image", "document"):
                 self._write_message(author, [blocks.part(value_of(raw), self._pen.desk)], pointer, inference)
             else:
-                name = kind if isinstance(kind, str) else None
-                self._pen.unmapped(f"assistant#{name}", raw, pointer)
+                self._pen.unmapped(f"assistant#{kind}" if text(kind) else "assistant", raw, pointer)
 
     def _reasoning(self, line: NativeLine, block: NativeBlock, pointer: str, inference: str | None) -> None:
         record = Reasoning(
