@@ -93,7 +93,9 @@ def _manifest(folder: Path) -> Manifest | None:
     """The manifest of a bundle of callsheet's own; None where there is none."""
     try:
         with open_regular(folder / MANIFEST) as file:
-            manifest = msgspec.json.decode(file.read(READ_MOST), type=Manifest)
+            size = min(file.seek(0, 2), READ_MOST)
+            file.seek(0)
+            manifest = msgspec.json.decode(file.read(size), type=Manifest)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return manifest if manifest.format.startswith(_FORMATS) else None

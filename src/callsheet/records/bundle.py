@@ -191,7 +191,10 @@ class Bundle:
     def read(self, name: str) -> bytes:
         """A whole file of the bundle, of at most ``READ_MOST`` bytes."""
         with self.open(name) as file:
-            data = file.read(READ_MOST + 1)
+            # Python sets aside as much memory as is asked for.
+            size = file.seek(0, 2)
+            file.seek(0)
+            data = file.read(min(size, READ_MOST) + 1)
         if len(data) > READ_MOST:
             raise SourceError(f"{name} is larger than {READ_MOST:,} bytes", path=str(self.path))
         return data

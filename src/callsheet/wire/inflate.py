@@ -53,7 +53,7 @@ def inflate(chunks: Iterable[bytes], most: int = MOST) -> Iterator[bytes]:
     import zstandard
 
     size = 0
-    step = 1 << 14
+    step = 1 << 8  # few bytes may be a lot of text: a run of 128 KiB takes four
     machine = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     current = machine.decompressobj()
     fed = False
