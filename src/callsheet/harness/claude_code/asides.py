@@ -63,6 +63,7 @@ class Asides:
         self._agents: dict[str, Subagent] = {}
         self._tasks: dict[str, tuple[str, list[Ref]]] = {}
         self._questions: dict[str, InputRequest] = {}
+        self._early: dict[str, tuple[str, list[Ref]]] = {}
         self._block: str | None = None
 
     # -- calls --------------------------------------------------------------------------------------------------
@@ -77,16 +78,21 @@ class Asides:
         questions = _questions(asked.get("questions") if isinstance(asked, dict) else None)
         if not questions or self._pen.has(f"ask {call_id}"):
             return  # answered on a line before this one: that state says more
+        native = self._pen.native("call", f"/message/content/{index}")
+        status, refs = self._early.pop(call_id, (None, []))
+        native.refs.extend(refs)
         request = InputRequest(
             request_id=call_id,
             id_source="derived",
             call_id=call_id,
             mode="questions",
             questions=questions,
-            native=self._pen.native("call", f"/message/content/{index}"),
+            status=status,
+            native=native,
         )
         self._pen.revise(f"ask {call_id}", request)
-        self._questions[call_id] = request
+        if status is None:
+            self._questions[call_id] = request
 
     def _propose(self, block: NativeBlock, call_id: str, index: int) -> None:
         """In an agent's file only the call tells of a change: it was requested, no more (harness seam 6)."""
@@ -105,7 +111,7 @@ class Asides:
         name = call.name if call else None
         self._block = result.native.refs[0].pointer if result.native is not None else None
         if name == ASKS and result.call_id is not None:
-            self._answer(result, use, verdict, call)
+            self._answer(result, use, verdict)
         if use is EMPTY:
             return
         if result.call_id is not None:
@@ -118,19 +124,19 @@ class Asides:
         self._agent(result, use)
         self._plans(result, use)
 
-    def _answer(self, result: ToolResult, use: ToolUse, verdict: Verdict, call: CallPlace | None) -> None:
+    def _answer(self, result: ToolResult, use: ToolUse, verdict: Verdict) -> None:
         assert result.call_id is not None
         asked = self._questions.pop(result.call_id, None)
         if asked is None and self._pen.has(f"ask {result.call_id}"):
             return  # a second result of the call
         questions = _questions(use.questions) or (asked.questions if asked else None)
-        if questions is None:
-            # The result stands before its call (decision 1).
-            questions = _questions(self._input_of(result, call).get("questions"))
+        status = {"denied": "declined", "cancelled": "cancelled"}.get(verdict.status)
+        native = self._pen.native("result", self._block)
         if not questions:
+            if asked is None and status is not None:
+                self._early[result.call_id] = (status, native.refs)  # it stands before its call (decision 1)
             return
         answers = _answers(questions, use.answers)
-        status = {"denied": "declined", "cancelled": "cancelled"}.get(verdict.status)
         if status is None and verdict.status == "completed" and isinstance(use.answers, dict):
             status = "answered"
         request = InputRequest(
@@ -141,7 +147,7 @@ class Asides:
             questions=questions,
             status=status,
             answers=answers or None,
-            native=self._pen.native("result", self._block),
+            native=native,
         )
         self._pen.revise(f"ask {result.call_id}", request)
 

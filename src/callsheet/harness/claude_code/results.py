@@ -44,6 +44,8 @@ NO_REQUEST = "no recorded request carries it"
 NO_CAPTURE = "this file records no requests, and no capture shows what this version sent"
 NO_REPLY = "no reply of the model follows, so nothing shows that it was sent"
 SEVERAL = "its call id stands on several calls"
+OTHER_RECORD = "the result names another record than that of the only readable call with its id"
+TAKEN = "the result's id is none of a call, but like one made for a call without an id of its own"
 STORED: Any = object()
 """The stored text itself, taken over as it stands."""
 UNREADABLE = "the request's copy could not be read"
@@ -87,7 +89,7 @@ class Results:
         pen = self._pen
         pointer = f"/message/content/{index}"
         raw = line.toolUseResult if alone else ABSENT
-        call = self._answered(line, block)
+        call, doubt = self._answered(line, block)
         use = tool_use(raw, call.name if call else None) if raw else EMPTY
         verdict = self._verdicts.of(line, block, raw, use, alone)
         record = ToolResult(
@@ -97,7 +99,7 @@ class Results:
             duration_ms=duration_ms(use) if raw else None,
             native=pen.native("result", pointer),
         )
-        self._link(record, line, block)
+        self._link(record, line, block, doubt)
         self._say_content(record, line, block, index, raw, call)
         if use is not EMPTY:
             self._say_exec(record, use, call.name if call else None)
@@ -120,42 +122,37 @@ class Results:
 
     # -- which call ---------------------------------------------------------------------------------------------
 
-    def _link(self, record: ToolResult, line: NativeLine, block: NativeBlock) -> None:
+    def _link(self, record: ToolResult, line: NativeLine, block: NativeBlock, doubt: str | None) -> None:
         call_id = block.tool_use_id
         if not isinstance(call_id, str):
             return
-        uuid = text(line.sourceToolAssistantUUID)
         if not self._survey.duplicates(call_id):
-            doubt = self._doubt(call_id, uuid)
             if doubt is None:
                 record.call_id, record.linkage = call_id, "exact"
             else:
                 record.native_call_id, record.linkage = call_id, "ambiguous"
-                self._pen.desk.diagnose(
-                    "link_contradicted", doubt, self._pen.source, self._pen.unit.line.number
-                )
+                pen = self._pen
+                pen.desk.diagnose("link_contradicted", doubt, pen.source, pen.unit.line.number)
             return
         record.native_call_id = call_id
-        derived = self._survey.derived_id(call_id, uuid)
+        derived = self._survey.derived_id(call_id, text(line.sourceToolAssistantUUID))
         if derived is None:
             record.linkage = "ambiguous"
         else:
             record.call_id, record.linkage = derived, "derived"
 
-    def _doubt(self, call_id: str, uuid: str | None) -> str | None:
-        """Why a result with an id of a single call, or of none, is not linked by it."""
-        if self._survey.contradicts(call_id, uuid):
-            return "the result names another record than that of the only readable call with its id"
-        if self._survey.is_taken(call_id):
-            return "the result's id is none of a call, but like one made for a call without an id of its own"
-        return None
-
-    def _answered(self, line: NativeLine, block: NativeBlock) -> CallPlace | None:
+    def _answered(self, line: NativeLine, block: NativeBlock) -> tuple[CallPlace | None, str | None]:
+        """The call, as far as it is certain, and why an id that stands on one call (or on none) does not link."""
         call_id = block.tool_use_id
+        if not isinstance(call_id, str):
+            return None, None
         uuid = text(line.sourceToolAssistantUUID)
-        if not isinstance(call_id, str) or self._survey.contradicts(call_id, uuid):
-            return None
-        return self._survey.answered(call_id, uuid)
+        call = self._survey.answered(call_id, uuid)
+        if call is None:
+            return None, TAKEN if self._survey.is_taken(call_id) else None
+        if self._survey.contradicts(call_id, call, uuid):
+            return None, OTHER_RECORD
+        return call, None
 
     # -- what reached the model ---------------------------------------------------------------------------------
 

@@ -283,13 +283,12 @@ class Survey:
             return self._told_apart[call_id][uuid]
         return self._alike.get(call_id)
 
-    def contradicts(self, call_id: str, uuid: str | None) -> bool:
-        """Whether a result names another record than that of the only call with its id.
+    def contradicts(self, call_id: str, call: CallPlace, uuid: str | None) -> bool:
+        """Whether a result names another record than that of ``call``, the only one with its id.
 
         The named record may be a damaged one, with another call of the same id.
         """
-        call = self.call(call_id)
-        if uuid is None or call is None or call.by == 0 or call_id in self._duplicates:
+        if uuid is None or call.by == 0 or call_id in self._duplicates:
             return False
         return call.by != _short(uuid) and _short(uuid) not in self._aliases
 
