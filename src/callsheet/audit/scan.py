@@ -123,6 +123,7 @@ class Scan:
         self._typed: set[int] = set()
         self._runs = array("Q")
         self._twins: dict[int, list[Twin]] | None = None
+        self._makers: dict[int, int] | None = None
         self._registry = registry
         self._by_type: dict[str, list[Unit]] = {}
         for unit in registry.unit if registry else ():
@@ -247,6 +248,18 @@ class Scan:
             self._twins = _several(self.units.get("tool_call"))
         found = [one for one in self._twins.get(hash(native_id) or 1, ()) if one.key not in repeats]
         return found if len(found) > 1 else []
+
+    def makers(self, native_id: str) -> list[int]:
+        """Record ids (hashed; 0 for none) of the calls with this native id."""
+        if self._twins is None:
+            self._twins = _several(self.units.get("tool_call"))
+        if self._makers is None:
+            calls = self.units.get("tool_call")
+            self._makers = dict(zip(calls.ids, calls.links, strict=True)) if calls is not None else {}
+        wanted = hash(native_id) or 1
+        if wanted in self._twins:
+            return [twin.by for twin in self._twins[wanted]]
+        return [self._makers[wanted]] if wanted in self._makers else []
 
     def answers(self, native_id: str) -> set[int]:
         """Record ids (hashed) that results with this native id say they answer."""

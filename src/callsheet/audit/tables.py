@@ -97,11 +97,19 @@ def call_id(case: Case, cite: Cite, native: Any, by: Any) -> Any:
     if not isinstance(native, str):
         return MISSING
     scan = case.scan(cite)
-    twins = scan.twins(native, case.ledger.repeats.get(cite.source.entry.id, set()))
-    if not twins:
-        return native
+    repeats = case.ledger.repeats.get(cite.source.entry.id, set())
+    twins = scan.twins(native, repeats)
     of_results = cite.role != "call" or case.kind == "tool_result"
-    marked = (hash(by) or 1) if isinstance(by, str) else 0
+    marked = (hash(by) or 1) if isinstance(by, str) and by else 0
+    if not twins:
+        if not of_results:
+            return native
+        makers = scan.makers(native)
+        if makers:
+            # The record that the result names may be a damaged one, with another call of this id.
+            contradicted = marked != 0 and 0 not in makers and marked not in makers
+            return MISSING if contradicted else native
+        return MISSING if _is_made(case, cite, native) else native
     known = {twin.by for twin in twins} & ({marked} if of_results else scan.answers(native))
     if marked and known and sum(twin.by == marked for twin in twins) == 1:
         return derived_id(native, by)
@@ -111,6 +119,22 @@ def call_id(case: Case, cite: Cite, native: Any, by: Any) -> Any:
 def call_of(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """The id of the call: its own, or a derived one where the file tells several with that id apart (decision 3)."""
     return call_id(case, cite, values[0], values[1] if values[1:] else MISSING)
+
+
+def _is_made(case: Case, cite: Cite, native: str) -> bool:
+    """Whether an id that no call has is, or may be, one made for a call without an id of its own."""
+    if native.startswith("#"):
+        return True
+    cuts = (at for at, char in enumerate(native) if char == "#")
+    scan, repeats = case.scan(cite), case.ledger.repeats.get(cite.source.entry.id, set())
+    for at in cuts:
+        twins = scan.twins(native[:at], repeats)
+        mark = hash(native[at + 1 :]) or 1
+        if {twin.by for twin in twins} & scan.answers(native[:at]) and sum(
+            twin.by == mark for twin in twins
+        ) == 1:
+            return True
+    return False
 
 
 def linkage(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:

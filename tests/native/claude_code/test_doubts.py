@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.native.claude_code.conftest import FOLDER, SESSION, Made, Read, Sheet
 
+from callsheet.audit import audit_bundle
 from callsheet.harness.claude_code import CLAUDE_CODE
+from callsheet.library.importing import Imported, import_sources
+from callsheet.records.bundle import Bundle
 from callsheet.registry.via import tags, wrapped_in
 from callsheet.testing.desk import Files, read_session
 
@@ -409,3 +413,45 @@ def test_many_servers_and_many_blocks_take_linear_time(made: Made, read: Read) -
     sheet = read(made)
     assert time.perf_counter() - started < 4
     assert all(call["provider"]["identity"] == "parsed" for call in sheet.of("tool_call"))
+
+
+# -- the audit says the same ------------------------------------------------------------------------------------------
+
+
+def doubtful() -> dict[str, Made]:
+    """Sessions in which a result's id or link is not to be trusted, and some in which it is."""
+    torn = Made()
+    lost = torn.call("t", input={"command": "rm A"})["uuid"]
+    torn.lines[-1] = torn.lines[-1][:-60]
+    torn.call("t", input={"command": "ls B"}, message="msg_2")
+    torn.result("t", "deleted A", sourceToolAssistantUUID=lost)
+
+    made_up = Made()
+    first = made_up.call("t", message="m1")["uuid"]
+    made_up.call("t", message="m2")
+    made_up.result("t", "B")
+    made_up.result(f"t#{first}", "an orphan", sourceToolAssistantUUID=None)
+    made_up.result("u#1", "an orphan", sourceToolAssistantUUID="elsewhere")
+
+    early = Made("2.1.332")
+    early.result("q", "no", error=True, toolDenialKind="permission-rule", sourceToolAssistantUUID=None)
+    early.call("q", "AskUserQuestion", {"questions": ASKED})
+
+    shared = Made("2.1.332")
+    shared.call("a")
+    shared.call("b", "GetBilling")
+    blocks = [{"type": "tool_result", "tool_use_id": one, "content": one} for one in "ab"]
+    shared.add("user", message={"content": blocks}, toolDenialKind="permission-rule", toolUseResult=REPORT)
+    shared.prompt(FORGED, entrypoint="sdk-cli")
+    shared.prompt(FORGED, entrypoint="cli")
+    return {"torn": torn, "made_up": made_up, "early": early, "shared": shared}
+
+
+@pytest.mark.parametrize("name", doubtful())
+def test_the_audit_finds_the_same(tmp_path: Path, name: str) -> None:
+    source = tmp_path / f"{name}.jsonl"
+    source.write_bytes(doubtful()[name].data)
+    (done,) = import_sources([source], tmp_path / "out")
+    assert isinstance(done, Imported)
+    (manifest,) = (tmp_path / "out").glob("*/manifest.json")
+    assert [str(finding) for finding in audit_bundle(Bundle(manifest.parent))] == []
