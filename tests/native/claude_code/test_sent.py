@@ -184,3 +184,27 @@ def test_a_request_looks_only_at_new_results() -> None:
         runs.end("one message")
         assert runs.passed() == ()
     assert results.looks <= 4 * 2000
+
+
+# -- numbers that no reader keeps -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("half", ["", "\\ud83d"])
+@pytest.mark.parametrize("number", ["1e400", "0.1000000000000000055511151231257827", "12345678901234567890", "7"])
+def test_a_part_that_was_sent_keeps_its_numbers(made: Made, read: Read, number: str, half: str) -> None:
+    made.prompt()
+    made.call("t")
+    made.result("t", "stored otherwise")
+    odd = f'{{"type":"odd","n":{number}}}'
+    at = len(made.lines)
+    send(made, block("t", content=[{"type": "text", "text": "HALF"}, "HERE"]))
+    made.lines[at] = made.lines[at].replace(b'"HERE"', odd.encode()).replace(b"HALF", b"cut " + half.encode())
+    sheet = read(made)
+    (result,) = sheet.of("tool_result")
+    text, part = result["content"]
+    assert text["text"] == "cut " + "\ufffd" * bool(half)
+    if number == "7":
+        assert part == {"type": "json", "value": {"type": "odd", "n": 7}}
+    else:
+        assert part["type"] == "file"
+        assert sheet.reading.blobs[part["blob"]["blob"]] == odd.encode()

@@ -15,8 +15,11 @@ from typing import Any
 from msgspec import Raw
 
 from callsheet.harness._port import Desk
+from callsheet.harness._port.parts import items_of
 from callsheet.harness._port.pen import raw_json
-from callsheet.harness.claude_code.shapes import verbatim
+from callsheet.harness.claude_code.own_text import Ranges
+from callsheet.harness.claude_code.sent_block import cut
+from callsheet.harness.claude_code.shapes import mark, verbatim
 from callsheet.records import Part
 from callsheet.wire import lossless
 
@@ -24,8 +27,14 @@ _JSON = "application/json"
 _MEDIA = {"image": "image", "document": "file", "audio": "audio"}
 
 
-def part(block: Any, desk: Desk) -> Part:
-    """One decoded block as a content part."""
+def part(block: Any, desk: Desk, raw: Raw | None = None) -> Part:
+    """One decoded block as a content part.
+
+    Args:
+        block: The block.
+        desk: Keeps what goes to a blob.
+        raw: Its own text, so that numbers no reader keeps stay as they were written.
+    """
     if isinstance(block, str):
         return Part(type="text", text=block)
     if isinstance(block, dict):
@@ -39,7 +48,7 @@ def part(block: Any, desk: Desk) -> Part:
         if kind == "resource_link" and isinstance(block.get("uri"), str):
             name = block.get("name")
             return Part(type="resource_link", uri=block["uri"], name=name if isinstance(name, str) else None)
-    value = raw_json(block)
+    value = raw_json(block) if raw is None else raw
     if lossless.fits(value):
         return Part(type="json", value=value)
     return Part(type="file", mime_type=_JSON, blob=desk.blob(bytes(value), _JSON))
@@ -64,6 +73,16 @@ def _media(kind: str, block: dict[str, Any], desk: Desk) -> Part | None:
 def text_part(raw: Raw) -> Part:
     """A JSON string as a text part, kept as its own text."""
     return Part(type="text", text=verbatim(raw))
+
+
+def parts_of(raw: Raw, desk: Desk, keep: Ranges | None = None) -> list[Part]:
+    """Parts of a ``content`` from its own text, or those of them that are kept."""
+    if mark(raw) == b"[":
+        return [part(lossless.decode(bytes(one)), desk, one) for one in cut(items_of(raw), keep)]
+    if mark(raw) == b"{":
+        return [part(lossless.decode(bytes(raw)), desk, raw)]
+    value = lossless.decode(bytes(raw)) if raw else None
+    return parts(value if value is None else cut(value, keep), desk)
 
 
 def parts(content: Any, desk: Desk) -> list[Part]:

@@ -39,6 +39,7 @@ from callsheet.registry import ContentRule, Registry
 from callsheet.registry.versions import in_ranges
 from callsheet.registry.when import MISSING, follow, json_type, matches
 from callsheet.wire import lossless
+from callsheet.wire.spans import Spans
 
 NO_REQUEST = "no recorded request carries it"
 NO_CAPTURE = "this file records no requests, and no capture shows what this version sent"
@@ -179,11 +180,12 @@ class Results:
         else:
             content = STORED if is_text(block.content) else value_of(block.content)
             reason = self._unshown(line, block, content, call)
+            content = content if content is STORED else block.content
         if reason is None:
             if content is STORED:
                 record.content = [blocks.text_part(block.content)]
             else:
-                record.content = blocks.parts(content, pen.desk)
+                record.content = blocks.parts_of(content, pen.desk, delivered.keep if delivered else None)
             if pen.unit.exact is not None and delivered is None:
                 self._say_exact_text(record, f"/message/content/{index}/content")
             if b'"persistedOutputPath"' in unit.data:
@@ -212,9 +214,10 @@ class Results:
                 except lossless.NotJson:
                     return None, UNREADABLE
                 if b"\\u" in data:
-                    exact, content = content, lossless.without_lone(content)
+                    exact, data = content, lossless.clean_text(data)
+                content = Raw(Spans(data).text(f"{delivered.pointer}/content") or b"")
         if delivered.source == "stored":
-            content = value_of(block.content) if delivered.keep or not is_text(block.content) else STORED
+            content = block.content if delivered.keep or not is_text(block.content) else STORED
             if pen.unit.exact is not None:
                 exact = follow(pen.unit.exact, f"{pointer}/content")
         record.native.refs.append(pen.place(Place(pen.source, *delivered.request), "request"))
@@ -222,9 +225,7 @@ class Results:
             # The sent text has half a character: readable where it stands, exact in the blob (ASR-035).
             data = lossless.exact_text(cut(exact, delivered.keep)).encode()
             pen.capture(record, "content", "external", blob=pen.desk.blob(data, "application/json"))
-        if content is STORED:
-            return content, None
-        return cut("" if content is None or content is MISSING else content, delivered.keep), None
+        return content, None
 
     def _say_persisted(self, record: ToolResult, raw: Raw) -> None:
         found = self._attached.persisted(raw)
