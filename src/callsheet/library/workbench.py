@@ -76,7 +76,7 @@ class Workbench:
         return self._register(path, kind, selections)
 
     def _register(self, path: str, kind: str, rows: list[Selection] | None) -> SourceEntry:
-        entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=printable(path))
+        entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=printable(whereabouts(path)))
         source = Source(Path(path), entry, self.folder, rows)
         if len(self.sources) >= OPEN_MOST:
             source.close()
@@ -218,7 +218,7 @@ class Workbench:
         told = NativeSource(
             id=entry.id,
             kind=entry.kind,
-            path=printable(whereabouts(str(source.path))),
+            path=entry.path,
             size=entry.size,
             sha256=entry.sha256,
             encoding=entry.encoding,
