@@ -41,6 +41,7 @@ SENTENCES: dict[str, str] = {
     "shared_decision": "one line holds several results and one decision; it is given to none",
     "source_shrank": "the source is shorter than at an earlier import; that import is kept",
     "state_unread": "the agent's own state could not be read",
+    "task_contradicted": "a task is said to be an agent and a process; it is taken for neither",
     "terminal_again": "a process has the id of an earlier one",
     "times_contradict": "a duration does not fit between its start and its end",
     "too_deep": "a line is nested too deeply to be read",

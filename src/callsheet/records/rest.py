@@ -1,4 +1,4 @@
-"""gap, unmapped, notice, preview: what could not be read, what nothing maps, what only a person saw, what never settled."""
+"""gap, unmapped, notice, preview: what was not read, what nothing maps, what a person saw, what never settled."""
 
 from __future__ import annotations
 
