@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from callsheet.audit.case import Case
@@ -92,12 +93,12 @@ def diff(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
         return MISSING
     starts = [hit.start() for hit in _FILE.finditer(text)]
     found = []
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+    for start, end in pairwise([*starts, len(text)]):
         part = text[start:end]
         made = _of_part(part, case.ledger.head.roots)
         if made is not None:
             found.append({**made, "patch": {"format": "git", "value": part}})
-    return _bare(case, found) or MISSING
+    return _bare(case, found) if found or not text.strip() else MISSING
 
 
 def _of_part(part: str, roots: dict[str, str]) -> dict[str, Any] | None:

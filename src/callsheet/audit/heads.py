@@ -163,9 +163,11 @@ def damage_of(data: bytes, *, at_end: bool) -> set[str]:
         return {"nul"}
     try:
         if not isinstance(decode(data.removeprefix(BOM)), dict):
-            return {"bad_json"}  # JSON, but no record
+            return {"bad_json"} | ({"torn_tail"} if at_end else set())  # JSON, but no record
     except NotJson as error:
         found = {"too_deep"} if error.reason == "too_deep" else {"bad_json"}
+        if text.count("[") != text.count("]") or text.count("{") != text.count("}"):
+            found.add("bad_json")  # nested deeply, and never closed
         return found | ({"torn_tail"} if at_end else set())
     # What one reader takes and another does not is nested too deeply for the other.
     depth = max(text.count("["), text.count("{"))

@@ -89,6 +89,7 @@ class Ledger:
         self._texts: set[int] = set()
         self.lengths: set[int] = set()
         self._replies: dict[str, tuple[int, int, int]] = {}
+        self._responses: dict[str, int] = {}
         self._superseded: dict[int, int] = {}
         self._made = array("q")
         self._makers = array("Q")
@@ -137,6 +138,8 @@ class Ledger:
                     self._note_texts(record)
             case "reasoning":
                 self._note_reply(record, True)
+            case "usage" if record.get("scope") == "inference":
+                self._note_usage(record)
             case _:
                 pass
 
@@ -180,6 +183,13 @@ class Ledger:
         last, last_mark, first = self._replies.get(source, (0, 0, 0))
         if line >= last:
             self._replies[source] = (line, mark, first if mark and mark == last_mark else line)
+
+    def _note_usage(self, record: Json) -> None:
+        refs = _refs(record)
+        line = refs[0].get("line") if refs else None
+        if isinstance(line, int):
+            source = str(refs[0].get("source"))
+            self._responses[source] = max(line, self._responses.get(source, 0))
 
     # -- what is asked ------------------------------------------------------------------------------------------
 
@@ -245,6 +255,10 @@ class Ledger:
         """Whether a message of its own holds this text (blanks at its ends apart)."""
         text = text.strip(BLANKS)
         return not text or hash(text) in self._texts
+
+    def response_follows(self, source: str, line: int) -> bool:
+        """Whether the usage of a response is told after a line."""
+        return self._responses.get(source, 0) > line
 
     def reply_follows(self, source: str, line: int, call_line: int | None) -> bool:
         """Whether the model replied after a line, in a message later than the one that made the call."""

@@ -58,8 +58,8 @@ def record_here(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
 
 def _item(case: Case, cite: Cite) -> tuple[str, int, bool] | None:
     """The first id that an item is written with, the run that it stands in, and whether it is that run's only start."""
-    parent = cite.pointer if isinstance(cite.part, dict) else cite.pointer.rpartition("/")[0]
-    written = [value for name, value in text_pairs(cite.data, parent) if name == "id"]
+    item = "/" + cite.pointer.lstrip("/").partition("/")[0]
+    written = [value for name, value in text_pairs(cite.data, item) if name == "id"]
     if not written or not isinstance(written[0], str) or not case.registry.marks.run:
         return None
     scan = case.scan(cite)
@@ -188,8 +188,13 @@ def agent_name(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
 def line_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """The types that a line names, joined; with ``reverted/`` before, of a line that the thread does not go through."""
     marks = case.registry.marks
-    words = [follow(cite.root, pointer) for pointer in marks.types]
-    named = "/".join(found for found in words if isinstance(found, str) and found)
+    words: list[str] = []
+    for pointer in marks.types:
+        found = follow(cite.root, pointer)
+        if found is not MISSING and found is not None and not isinstance(found, str):
+            break  # what stands inside something of no type has none either
+        words += [found] if isinstance(found, str) and found else []
+    named = "/".join(words)
     if not named:
         state = follow(cite.root, "/record_type")
         named = f"record_type={state}" if isinstance(state, str) else "msg" if "msg" in _members(cite) else ""

@@ -139,6 +139,8 @@ class ContentRule(Struct, kw_only=True):
     """Bytes of content up to which the captures agree."""
     needs_reply: bool = False
     between: bool = False
+    usage_is_reply: bool = False
+    """A later response shows by its usage alone, where its words do not."""
     shared_ids: bool = False
     """Also where a call id stands on several calls: every stored output is sent as it stands."""
     note: str | None = None

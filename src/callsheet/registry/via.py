@@ -78,7 +78,10 @@ def secs_nanos(value: Any) -> Any:
         secs, nanos = value.get("secs"), value.get("nanos")
         if not isinstance(secs, int | float) or not isinstance(nanos, int | float):
             return MISSING
-        value = secs + nanos / 1e9
+        try:
+            value = secs + nanos / 1e9
+        except OverflowError:
+            return MISSING
     return round(value * 1000, 3) if json_type(value) == "number" else MISSING
 
 

@@ -53,7 +53,7 @@ class Made:
     def raw(self, line: bytes) -> None:
         self.lines.append(line)
 
-    def add(self, kind: str, **payload: Any) -> dict[str, Any]:
+    def add(self, kind: str, /, **payload: Any) -> dict[str, Any]:
         second = self.ordinal % 3600
         line: dict[str, Any] = {"timestamp": f"2026-11-30T10:{second // 60:02}:{second % 60:02}.000Z"}
         if self.paginated:

@@ -69,7 +69,7 @@ class Asides:
 
     def after_call(self, payload: Payload, call_id: str, pointer: str, cwd: str | None) -> None:
         """What a call asks for besides its result."""
-        name = payload.name
+        name = payload.name if isinstance(payload.name, str) else None
         if name == PLANS:
             self._plan(call_id, self._arguments(payload), pointer)
         elif name in ASKS:
@@ -88,17 +88,15 @@ class Asides:
         steps = arguments.get("plan") if isinstance(arguments, dict) else None
         if not isinstance(steps, list):
             return
-        record = Plan(
-            plan_id="plan",
-            id_source="derived",
-            call_id=self._single(call_id),
-            entries=[
-                PlanEntry(text=step["step"], status=text(step.get("status")))
-                for step in steps
-                if isinstance(step, dict) and isinstance(step.get("step"), str)
-            ],
-            native=self._pen.native("call", f"{pointer}/arguments"),
-        )
+        entries = [
+            PlanEntry(text=step["step"], status=text(step.get("status")))
+            for step in steps
+            if isinstance(step, dict) and isinstance(step.get("step"), str)
+        ]
+        if not entries and steps:
+            return
+        record = Plan(plan_id="plan", id_source="derived", call_id=self._single(call_id), entries=entries)
+        record.native = self._pen.native("call", f"{pointer}/arguments")
         self._pen.revise("plan", record)
 
     def plan_item(self, item_id: str | None, words: str) -> None:

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from callsheet.harness._port.pen import Pen, verbatim
 from callsheet.harness.codex.calltable import CALL, IDENTITY, ITEM, OUTPUT
-from callsheet.harness.codex.executions import Execution, input_of, provider_of
+from callsheet.harness.codex.executions import Execution, arguments_of, input_of, provider_of
 from callsheet.harness.codex.shapes import ABSENT, Payload, mark, members_of, text, text_of
 from callsheet.harness.codex.survey import Survey
 from callsheet.harness.codex.trace import Trace
@@ -58,7 +58,7 @@ class Calls:
             record.name, record.kind = name, tool.kind if tool else None
             record.provider = self._provider(payload, name, call_id)
         else:
-            item = self._items.get(payload.type)
+            item = self._items.get(payload.type or "")
             record.kind = item.kind if item else None
             pen.capture(record, "name", "absent", reason=NO_NAME if item else None)
         self._put_input(record, payload, pointer)
@@ -68,9 +68,8 @@ class Calls:
     def _id(self, payload: Payload) -> tuple[str, str]:
         if isinstance(payload.call_id, str):
             return payload.call_id, "native"
-        if payload.type in ("local_shell_call", "web_search_call", "image_generation_call") and text(
-            payload.id
-        ):
+        hosted = payload.type in ("local_shell_call", "web_search_call", "image_generation_call")
+        if hosted and isinstance(payload.id, str):
             return payload.id, "native"
         if payload.type == "web_search_call":
             event = self._survey.search_event(payload.action)
@@ -99,13 +98,13 @@ class Calls:
         elif kind == "function_call" or kind == "tool_search_call":
             self._put_arguments(record, payload.arguments, f"{pointer}/arguments")
         else:
-            self._put_json(record, payload.action, f"{pointer}/action")
+            put_json(self._pen, record, payload.action, f"{pointer}/action")
 
     def _put_arguments(self, record: ToolCall, raw: Raw, pointer: str) -> None:
         """Arguments that the source keeps as JSON text: parsed where nothing is lost by it."""
         words = text_of(raw)
         if words is None:
-            self._put_json(record, raw, pointer)
+            put_json(self._pen, record, raw, pointer)
             return
         data = words.encode("utf-8", "surrogatepass")
         if self._pen.unit.exact is None and data and lossless.lossless(data):
@@ -115,21 +114,10 @@ class Calls:
 
     def _put_text(self, record: ToolCall, raw: Raw, pointer: str) -> None:
         if mark(raw) != b'"':
-            self._put_json(record, raw, pointer)
+            put_json(self._pen, record, raw, pointer)
             return
         record.input_text = verbatim(raw)
         self._pen.readable(record, "inputText", pointer)
-
-    def _put_json(self, record: ToolCall, raw: Raw, pointer: str) -> None:
-        if not raw or bytes(raw) == b"null":
-            self._pen.capture(record, "input", "absent")
-            return
-        exact = self._pen.exact(pointer)
-        data = bytes(raw) if exact is None else exact.encode()
-        if lossless.lossless(data):
-            record.input = Raw(data)
-        else:
-            record.input_text = data.decode()
 
     # -- calls that only their execution tells of ---------------------------------------------------------------
 
@@ -166,6 +154,19 @@ class Calls:
         return found.call_id
 
 
+def put_json(pen: Pen, record: ToolCall, raw: Raw, pointer: str) -> None:
+    """Arguments that the source has as a value; as text where a value would lose something (ASR-254)."""
+    if not raw or bytes(raw) == b"null":
+        pen.capture(record, "input", "absent")
+        return
+    exact = pen.exact(pointer)
+    data = bytes(raw) if exact is None else exact.encode()
+    if lossless.lossless(data):
+        record.input = Raw(data)
+    else:
+        record.input_text = data.decode()
+
+
 def own_call(pen: Pen, items: dict[str, Item], execution: Execution) -> ToolCall:
     """The call that an execution is all there is of, without its id."""
     fields = execution.fields
@@ -181,13 +182,18 @@ def own_call(pen: Pen, items: dict[str, Item], execution: Execution) -> ToolCall
     item = items.get(execution.kind)
     record.kind = item.kind if item else None
     record.provider = provider_of(fields)
+    arguments, where = arguments_of(execution)
+    if arguments:
+        put_json(pen, record, arguments, f"{execution.pointer}{where}")
+        return record
     asked = input_of(execution)
     if asked is None:
         pen.capture(record, "input", "absent")
     elif lossless.lossless(bytes(asked)):
         record.input = asked
     else:
-        record.input_text = bytes(asked).decode("utf-8", "replace")
+        # Put together from several members: no text of the source says it whole.
+        pen.capture(record, "input", "external", blob=pen.desk.blob(bytes(asked), "application/json"))
     return record
 
 

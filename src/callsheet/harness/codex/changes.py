@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from msgspec import Raw
 
@@ -91,7 +92,7 @@ def changes_of_diff(pen: Pen, diff: str) -> list[Change]:
     """The files of a git diff, each with its own part of it."""
     starts = [found.start() for found in _FILE.finditer(diff)]
     found = []
-    for start, end in zip(starts, [*starts[1:], len(diff)], strict=True):
+    for start, end in pairwise([*starts, len(diff)]):
         part = diff[start:end]
         change = _of_part(pen, part)
         if change is not None:

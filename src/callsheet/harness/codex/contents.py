@@ -28,7 +28,7 @@ IMAGES = frozenset({"input_image", "image", "inputImage"})
 
 
 class _Item(Struct, gc=False):
-    type: Any = None
+    type: str | None = None
     text: Raw = ABSENT
     image_url: Any = None
     data: Any = None
@@ -42,10 +42,15 @@ def parts(raw: Raw, desk: Desk) -> list[Part]:
     """Parts of a content: a text, a list of items, one item, or nothing at all."""
     first = mark(raw)
     if first == b'"':
-        return [Part(type="text", text=verbatim(raw))]
+        return text_parts(raw)
     if first == b"[":
         return [part(item, desk) for item in parts_of(raw)]
     return [] if not raw or bytes(raw) == b"null" else [part(raw, desk)]
+
+
+def text_parts(raw: Raw) -> list[Part]:
+    """A text as one part; an empty one is none."""
+    return [Part(type="text", text=verbatim(raw))] if len(raw) > 2 else []
 
 
 def part(raw: Raw, desk: Desk) -> Part:

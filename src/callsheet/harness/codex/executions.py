@@ -12,13 +12,14 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
 from callsheet.harness._port import INLINE_MOST
 from callsheet.harness._port.pen import Pen, number, raw_json, utc_of_ms, verbatim
 from callsheet.harness.codex.shapes import (
     ABSENT,
     FAILS,
+    loosely,
     mark,
     members_of,
     payload_text,
@@ -40,20 +41,20 @@ CUT_MARK = b"command output truncated for persistence"
 class Fields(Struct, gc=False):
     """Members of an item or event that tells how a call was executed."""
 
-    type: Any = None
+    type: str | None = None
     id: Any = None
     call_id: Any = None
     process_id: Any = None
     command: Any = None
     cwd: Any = None
     source: Any = None
-    status: Any = None
+    status: Any = UNSET
     stdout: Raw = ABSENT
     stderr: Raw = ABSENT
     aggregated_output: Raw = ABSENT
     exit_code: Any = None
     duration: Any = None
-    success: Any = None
+    success: Any = UNSET
     error: Any = None
     changes: Raw = ABSENT
     server: Any = None
@@ -134,24 +135,24 @@ class Execution(Struct, kw_only=True):
         if not self.pointer.startswith("/payload"):
             return members_of(Raw(self.data))
         payload = payload_text(self.data)
-        return members_of(members_of(payload)["item"] if self.role == "item" else payload)
+        return members_of(members_of(payload).get("item", ABSENT) if self.role == "item" else payload)
 
 
 def execution_of(data: bytes) -> Execution | None:
     """The execution that an ``event_msg`` line tells of; None when it tells of none."""
     try:
         event = _item_line.decode(data).payload
-        if event is not None and event.item is not None:
-            fields, pointer, call_id = event.item, "/payload/item", event.item.id
-        else:
-            found = _event_line.decode(data).payload
-            if found is None:
-                return None
-            fields, pointer, call_id = found, "/payload", found.call_id
+        plain = None if event is None or event.item is not None else _event_line.decode(data).payload
     except FAILS:
+        event, plain = _loosely(data)
+    if event is not None and event.item is not None:
+        fields, pointer, call_id = event.item, "/payload/item", event.item.id
+    elif plain is not None:
+        fields, pointer, call_id = plain, "/payload", plain.call_id
+    else:
         return None
     return Execution(
-        kind=fields.type if isinstance(fields.type, str) else "",
+        kind=fields.type or "",
         call_id=call_id if isinstance(call_id, str) else None,
         pointer=pointer,
         words=words_of(fields, "payload", pointer != "/payload"),
@@ -163,13 +164,27 @@ def execution_of(data: bytes) -> Execution | None:
     )
 
 
+def _loosely(data: bytes) -> tuple[_Item | None, Fields | None]:
+    """The same of a line with a member that no reader takes."""
+    payload = payload_text(data)
+    members = members_of(payload)
+    event = loosely(_Item, raw_json({name: raw for name, raw in members.items() if name != "item"}))
+    if event is None:
+        return None, None
+    if "item" in members:
+        event.item = loosely(Fields, members["item"])
+        return event, None
+    return event, loosely(Fields, payload)
+
+
 def words_of(fields: Fields, root: str, is_item: bool) -> dict[str, Any]:
     """The small members that the status table may name, at the places where the line has them."""
     small: dict[str, Any] = {"type": fields.type}
     for name in ("status", "success"):
         value = getattr(fields, name)
-        if isinstance(value, str | bool):
-            small[name] = value
+        if value is not UNSET:
+            # What is there and no word fits no row, but is there.
+            small[name] = value if value is None or isinstance(value, str | bool) else 0
     if fields.result:
         small["result"] = _outcome(fields.result)
     return {root: {"item": small} if is_item else small}
@@ -305,14 +320,17 @@ def structured(execution: Execution) -> Raw | None:
     return None
 
 
-def input_of(execution: Execution) -> Raw | None:
-    """The arguments of a call that only its execution tells of."""
+def arguments_of(execution: Execution) -> tuple[Raw, str]:
+    """The arguments of a call that only its execution tells of, and where they stand in it; empty where none are."""
     fields = execution.fields
-    arguments = fields.arguments
     if fields.invocation:
-        arguments = members_of(fields.invocation).get("arguments", ABSENT)
-    if arguments:
-        return arguments
+        return members_of(fields.invocation).get("arguments", ABSENT), "/invocation/arguments"
+    return fields.arguments, "/arguments"
+
+
+def input_of(execution: Execution) -> Raw | None:
+    """What a call was asked for, put together from the members of its execution."""
+    fields = execution.fields
     members: dict[str, Any] = {}
     for name in ("command", "query", "path", "prompt", "revised_prompt", "tool"):
         value = getattr(fields, name)

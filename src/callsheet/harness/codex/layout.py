@@ -15,12 +15,11 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-import msgspec
-
 from callsheet.harness._port import Folder, Session
 from callsheet.harness.codex.shapes import text
 from callsheet.harness.codex.trace import traces_near
 from callsheet.wire.inflate import head_of, is_compressed
+from callsheet.wire.lossless import NotJson, decode
 
 KIND = "codex"
 BASE = "codex-base"
@@ -42,7 +41,6 @@ HEAD, MORE = 1 << 14, 1 << 22
 """Bytes read of a file to know its first line, and once more where that is long."""
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NAME = re.compile(rf"rollout-.*?({_UUID})(?:_{_UUID})?\.jsonl(?:\.zst)?\Z", re.IGNORECASE)
-_value = msgspec.json.Decoder()
 
 
 class Base(NamedTuple):
@@ -141,8 +139,8 @@ _BARE_MARKS: dict[str, tuple[str, type]] = {
 
 def _decoded(data: bytes) -> dict[str, Any] | None:
     try:
-        value = _value.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = decode(data)
+    except NotJson:
         return None
     return value if isinstance(value, dict) else None
 

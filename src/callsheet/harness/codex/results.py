@@ -29,10 +29,9 @@ from callsheet.harness.codex.executions import (
     structured,
 )
 from callsheet.harness.codex.shapes import (
-    FAILS,
     Payload,
-    RolloutLine,
-    line_reading,
+    decoded,
+    line_of,
     payload_decoder,
 )
 from callsheet.harness.codex.survey import Survey
@@ -193,15 +192,9 @@ class Results:
     def _reread_output(self, call_id: str) -> tuple[Payload, Ref]:
         place = self._place(OUTPUT, call_id)
         data, sha = self._again(place)
-        payload: Payload | None = None
-        pointer = "/payload"
-        try:
-            line: RolloutLine = line_reading.decoder.decode(data)
-            payload = line.payload
-            if payload is None:
-                payload, pointer = payload_decoder.decode(data), ""
-        except FAILS:
-            pass  # it was readable as an output before: what is lost is only its text
+        payload, pointer = line_of(data).payload, "/payload"
+        if payload is None:
+            payload, pointer = decoded(payload_decoder, Raw(data)), ""
         return payload or Payload(), self._pen.place(place, "result", pointer, sha)
 
     # -- what came of it ----------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Native shapes of a rollout file, as loose as the files of all generations are.
 
 Owns the structs that a line, its payload and its parts decode into. Every small member is ``Any`` (a wrong type costs
-nothing but that member), every large one ``Raw`` (kept as its own text until someone needs it). Members that this
-version does not know stay in the native line, which every record cites.
+nothing but that member), every large one ``Raw`` (kept as its own text until someone needs it); only what says the type
+of something must be a text, for nothing maps what has another one. Members that this version does not know stay in the
+native line, which every record cites.
 
 Generations: bare lines (0.20) are a payload each, without ``payload``; later ones are ``{timestamp, type, payload}``,
 with ``ordinal`` in paginated files.
@@ -10,15 +11,17 @@ with ``ordinal`` in paginated files.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.units import Reading
 from callsheet.wire.lossless import decode as decode_any
+from callsheet.wire.lossless import encode_clean
 
 ABSENT = Raw()
+S = TypeVar("S", bound=Struct)
 FAILS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding a hostile part may raise (``msgspec.ValidationError`` is a ``DecodeError``)."""
 
@@ -40,7 +43,7 @@ BARE = frozenset(
 class Payload(Struct, gc=False):
     """The payload of a line: what any of its types is read for."""
 
-    type: Any = None
+    type: str | None = None
     id: Any = None
     call_id: Any = None
     name: Any = None
@@ -76,25 +79,31 @@ class Payload(Struct, gc=False):
 class RolloutLine(Struct, gc=False):
     """One line of a rollout."""
 
-    type: Any = None
+    type: str | None = None
     timestamp: Any = None
     ordinal: Any = None
     payload: Payload | None = None
     record_type: Any = None
 
 
+class LooseLine(RolloutLine, gc=False):
+    """A line of which some member fits no shape: it is kept unmapped, under the types that it names."""
+
+    types: str = ""
+
+
 class SurveyItem(Struct, gc=False):
     """What the survey reads of an item."""
 
     id: Any = None
-    type: Any = None
+    type: str | None = None
     action: Raw = ABSENT
 
 
 class SurveyPayload(Struct, gc=False):
     """What the survey reads of a payload."""
 
-    type: Any = None
+    type: str | None = None
     id: Any = None
     call_id: Any = None
     role: Any = None
@@ -111,7 +120,7 @@ class SurveyPayload(Struct, gc=False):
 class SurveyLine(Struct, gc=False):
     """What the survey reads of a line."""
 
-    type: Any = None
+    type: str | None = None
     ordinal: Any = None
     payload: SurveyPayload | None = None
     record_type: Any = None
@@ -123,16 +132,66 @@ class SurveyLine(Struct, gc=False):
 
 
 def _loose_line(value: dict[str, Any]) -> RolloutLine:
-    return RolloutLine(**{name: value.get(name) for name in ("type", "timestamp", "ordinal", "record_type")})
+    line = loosely(RolloutLine, Raw(encode_clean({**value, "payload": None})))
+    inner = value.get("payload")
+    if line is not None and isinstance(inner, dict):
+        line.payload = loosely(Payload, Raw(encode_clean(inner)))
+        if line.payload is not None:
+            return line
+    return LooseLine(
+        type=text(value.get("type")),
+        timestamp=value.get("timestamp"),
+        ordinal=value.get("ordinal"),
+        record_type=value.get("record_type"),
+        types=loose_types(value, ("payload", "item")),
+    )
+
+
+def decoded(decoder: msgspec.json.Decoder[S], raw: Raw) -> S | None:
+    """What a decoder makes of an object; of one with a member that no reader takes, all the others."""
+    try:
+        return decoder.decode(raw)
+    except FAILS:
+        return loosely(cast("type[S]", decoder.type), raw)
+
+
+def loosely(kind: type[S], raw: Raw) -> S | None:
+    """A struct with every member that decodes; None where the object names no type that is one, or is no object."""
+    members = members_of(raw)
+    values: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        found = members.get(field.encode_name)
+        if found is None:
+            continue
+        values[field.name] = found if field.type is Raw else value_of(found)
+    named = members.get("type", ABSENT)
+    if not members or not (mark(named) == b'"' or bytes(named) in (b"", b"null")):
+        return None
+    return kind(**values)
+
+
+def loose_types(value: Any, inside: tuple[str, ...]) -> str:
+    """The types that an object and what stands inside it name, up to one that is no text."""
+    found = []
+    for name in ("", *inside):
+        value = value.get(name) if name and isinstance(value, dict) else value
+        kind = value.get("type") if isinstance(value, dict) else None
+        if kind is not None and not isinstance(kind, str):
+            break
+        found += [kind] if kind else []
+    return "/".join(found)
 
 
 def _loose_survey(value: dict[str, Any]) -> SurveyLine:
-    line = SurveyLine(type=value.get("type"), ordinal=value.get("ordinal"))
-    payload = value.get("payload")
-    if isinstance(payload, dict):
-        small = ("type", "id", "call_id", "role", "name", "turn_id")
-        line.payload = msgspec.convert({name: payload.get(name) for name in small}, SurveyPayload)
-    return line
+    line = loosely(SurveyLine, Raw(encode_clean({**value, "payload": None})))
+    inner = value.get("payload")
+    if line is not None and isinstance(inner, dict):
+        line.payload = loosely(SurveyPayload, Raw(encode_clean({**inner, "item": None})))
+        if line.payload is not None:
+            if isinstance(inner.get("item"), dict):
+                line.payload.item = loosely(SurveyItem, Raw(encode_clean(inner["item"])))
+            return line
+    return SurveyLine(type=text(value.get("type")), ordinal=value.get("ordinal"))
 
 
 def _own(value: dict[str, Any]) -> bool:
@@ -142,6 +201,17 @@ def _own(value: dict[str, Any]) -> bool:
 
 line_reading: Reading[RolloutLine] = Reading(msgspec.json.Decoder(RolloutLine), _loose_line, _own)
 survey_reading: Reading[SurveyLine] = Reading(msgspec.json.Decoder(SurveyLine), _loose_survey, _own)
+
+
+def line_of(data: bytes) -> RolloutLine:
+    """A line that was read before."""
+    try:
+        return line_reading.decoder.decode(data)
+    except FAILS:
+        value = decode_any(data)
+        return _loose_line(value) if isinstance(value, dict) else RolloutLine()
+
+
 payload_decoder = msgspec.json.Decoder(Payload)
 _parts = msgspec.json.Decoder(list[Raw])
 _members = msgspec.json.Decoder(dict[str, Raw])
@@ -157,8 +227,11 @@ _raw_payload = msgspec.json.Decoder(_RawPayload)
 
 
 def payload_text(data: bytes) -> Raw:
-    """The JSON text of a line's payload."""
-    return _raw_payload.decode(data).payload
+    """The JSON text of a line's payload; absent where the line has none, or does not decode."""
+    try:
+        return _raw_payload.decode(data).payload
+    except FAILS:
+        return ABSENT
 
 
 _item_head = msgspec.json.Decoder(SurveyItem)
@@ -166,10 +239,7 @@ _item_head = msgspec.json.Decoder(SurveyItem)
 
 def item_head(item: Raw) -> tuple[str | None, str | None]:
     """Type and id of an item."""
-    try:
-        found = _item_head.decode(item)
-    except FAILS:
-        return None, None
+    found = decoded(_item_head, item) or SurveyItem()
     return text(found.type), text(found.id)
 
 
@@ -186,6 +256,11 @@ def kind_of(line: RolloutLine | SurveyLine) -> str:
 def text(value: Any) -> str | None:
     """The value if it is a non-empty string."""
     return value if type(value) is str and value else None
+
+
+def string(value: Any) -> str | None:
+    """The value if it is a string; an empty id is an id."""
+    return value if type(value) is str else None
 
 
 def mark(raw: Raw) -> bytes:

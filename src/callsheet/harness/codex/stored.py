@@ -27,9 +27,10 @@ from callsheet.harness.codex.results import Results
 from callsheet.harness.codex.secrets import Answers, Asked
 from callsheet.harness.codex.shapes import (
     BARE,
-    FAILS,
+    LooseLine,
     Payload,
     RolloutLine,
+    decoded,
     item_head,
     kind_of,
     line_reading,
@@ -188,8 +189,11 @@ class Reader:
         if payload is None and line.type in BARE:
             payload, pointer = self._bare(), ""
             kind = f"response_item/{line.type}"
+        shown = line.type if pointer == "" else self._native_type(kind, payload)
+        if isinstance(line, LooseLine):
+            shown = line.types or None
         if seen.dead:
-            pen.unmapped(f"reverted/{self._native_type(kind, payload)}")
+            pen.unmapped(f"reverted/{shown}")
             return
         handler = _HANDLERS.get(kind)
         if handler is not None and payload is not None:
@@ -205,23 +209,20 @@ class Reader:
         if self.survey.is_boundary(kind, payload.role if payload is not None else None):
             self._boundary += 1
         place = self.survey.head.place
-        if place is not None and place.source is source and place.line == unit.line.number:
+        if place is not None and place.source is source and place.offset == unit.line.offset + unit.start:
             pen.cited()
         if not pen.written:
-            pen.unmapped(self._native_type(kind, payload))
+            pen.unmapped(shown)
 
     @staticmethod
     def _native_type(kind: str, payload: Payload | None) -> str | None:
         """The type of a line that nothing maps; of an item, with the item's own."""
         if payload is not None and payload.item:
-            return f"{kind}/{item_head(payload.item)[0]}"
-        return kind or None
+            kind = f"{kind}/{item_head(payload.item)[0] or ''}"
+        return kind.strip("/") or None
 
     def _bare(self) -> Payload | None:
-        try:
-            return payload_decoder.decode(self._clean())
-        except FAILS:
-            return None
+        return decoded(payload_decoder, Raw(self._clean()))
 
     def _clean(self) -> bytes:
         """The unit's text in a form that every reader takes."""

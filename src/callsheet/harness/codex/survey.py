@@ -31,6 +31,7 @@ from callsheet.harness.codex.shapes import (
     members_of,
     parts_of,
     payload_text,
+    string,
     survey_reading,
     text,
     text_of,
@@ -38,6 +39,7 @@ from callsheet.harness.codex.shapes import (
 )
 from callsheet.harness.codex.tape import Seen, Tape
 from callsheet.registry import Registry
+from callsheet.registry.when import follow
 from callsheet.wire.blobs import digest
 from callsheet.wire.lossless import NotJson, decode
 
@@ -220,7 +222,7 @@ class Survey:
         if line.type == "session_meta" or (line.type is None and line.record_type is None):
             self._meta(number, unit, seen)
         elif line.type == "turn_context" and self.cwd is None:
-            value = value_of(payload_text(unit.data))
+            value = follow(unit.exact, "/payload") if unit.exact else value_of(payload_text(unit.data))
             self.cwd = text(value.get("cwd")) if isinstance(value, dict) else None
             self.cwd_place = self._place(number, unit) if self.cwd is not None else None
         elif line.type == "compacted":
@@ -240,7 +242,8 @@ class Survey:
         value = unit.exact if unit.exact is not None else decode(unit.data)
         if not isinstance(value, dict):
             return
-        meta = value.get("payload") if value.get("type") == "session_meta" else value
+        bare = value if value.get("type") is None and "timestamp" in value else None
+        meta = value.get("payload") if value.get("type") == "session_meta" else bare
         if not isinstance(meta, dict) or not isinstance(meta.get("id"), str):
             return
         inner = meta.get("meta")  # some exporters wrap it once more
@@ -404,7 +407,7 @@ def call_id_of(payload: SurveyPayload) -> str | None:
     if isinstance(payload.call_id, str):
         return payload.call_id
     if payload.type in ("local_shell_call", "web_search_call", "image_generation_call"):
-        return text(payload.id)
+        return string(payload.id)
     return None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from callsheet.harness._port.pen import Pen, number, raw_json, verbatim
+from callsheet.harness._port.pen import Pen, number, raw_json
 from callsheet.harness.codex import contents
 from callsheet.harness.codex.shapes import (
     ABSENT,
@@ -23,15 +23,16 @@ from callsheet.harness.codex.shapes import (
     members_of,
     parts_of,
     payload_text,
+    string,
     text,
     text_of,
     value_of,
 )
 from callsheet.harness.codex.survey import Survey
-from callsheet.records import Compaction, Count, Error, Message, Notice, Part, Reasoning, Turn, Usage
+from callsheet.records import Compaction, Count, Error, Message, Notice, Reasoning, Turn, Usage
 from callsheet.registry import Registry
 from callsheet.registry.via import numbers
-from callsheet.registry.when import MISSING
+from callsheet.registry.when import MISSING, follow
 
 NOT_ASKED = "raw chain of thought is kept only when asked for"
 ENCRYPTED = "encrypted by the model's provider"
@@ -131,7 +132,8 @@ class Talk:
         record.message_id = text(payload.id)
         record.native = pen.native("message", f"{pointer}/content")
         members = members_of(payload_text(pen.unit.data)) if pen.unit.exact is None else {}
-        told = {name: text_of(members[name]) for name in ("author", "recipient") if name in members}
+        texts = ((name, text_of(members.get(name, ABSENT))) for name in ("author", "recipient"))
+        told = {name: words for name, words in texts if words is not None}
         if told:
             record.native.extra = raw_json(told)
         pen.readable(record, "content", f"{pointer}/content")
@@ -160,12 +162,12 @@ class Talk:
         raw = parts_of(payload.content)
         if summary:
             record = Reasoning(
-                form="summary", content=summary, native=pen.native("reasoning", f"{pointer}/summary")
+                form="summary", content=summary, native=pen.native("summary", f"{pointer}/summary")
             )
             pen.readable(record, "content", f"{pointer}/summary")
             pen.write(record)
         if raw or mark(payload.content) == b'"':
-            record = Reasoning(form="raw", native=pen.native("reasoning", f"{pointer}/content"))
+            record = Reasoning(form="raw", native=pen.native("raw", f"{pointer}/content"))
             if pen.desk.keep_reasoning:
                 record.content = contents.parts(payload.content, pen.desk)
                 pen.readable(record, "content", f"{pointer}/content")
@@ -174,11 +176,20 @@ class Talk:
             pen.write(record)
         elif not summary:
             record = Reasoning(native=pen.native("reasoning", pointer or None))
-            if b'"encrypted_content"' in pen.unit.data:
+            if self._is_encrypted(pointer):
                 pen.capture(record, "content", "redacted", reason=ENCRYPTED)
             else:
                 pen.capture(record, "content", "absent")
             pen.write(record)
+
+    def _is_encrypted(self, pointer: str) -> bool:
+        unit = self._pen.unit
+        if b'"encrypted_content"' not in unit.data:
+            return False
+        if unit.exact is not None:
+            return isinstance(follow(unit.exact, f"{pointer}/encrypted_content"), str)
+        whole = payload_text(unit.data) if pointer else Raw(unit.data)
+        return mark(members_of(whole).get("encrypted_content", ABSENT)) == b'"'
 
     # -- usage --------------------------------------------------------------------------------------------------
 
@@ -215,12 +226,12 @@ class Talk:
         """A turn starts, ends, or is aborted."""
         pen = self._pen
         kind = payload.type
-        turn_id = text(payload.turn_id)
+        turn_id = string(payload.turn_id)
         source = pen.source.id
         record = Turn(
-            turn_id=turn_id or f"#{source}.{pen.unit.line.number}",
-            id_source="native" if turn_id else "derived",
-            status={"task_started": "running", "task_complete": "completed"}.get(kind, "interrupted"),
+            turn_id=f"#{source}.{pen.unit.line.number}" if turn_id is None else turn_id,
+            id_source="derived" if turn_id is None else "native",
+            status={"task_started": "running", "task_complete": "completed"}.get(kind or "", "interrupted"),
             native=pen.native("turn", "/payload"),
         )
         if kind == "turn_aborted":
@@ -246,7 +257,7 @@ class Talk:
         pen = self._pen
         record = Compaction(native=pen.native("compaction", "/payload"))
         if mark(payload.message) == b'"' and len(payload.message) > 2:
-            record.summary = [Part(type="text", text=verbatim(payload.message))]
+            record.summary = contents.text_parts(payload.message)
             pen.readable(record, "summary", "/payload/message")
         members = members_of(payload_text(pen.unit.data)) if pen.unit.exact is None else {}
         told = {
@@ -261,7 +272,7 @@ class Talk:
 
 def write_notice(pen: Pen, native_type: str, words: Raw, pointer: str, item_id: str | None = None) -> None:
     """Words of the harness for the person."""
-    record = Notice(native_type=native_type, content=[Part(type="text", text=verbatim(words))])
+    record = Notice(native_type=native_type, content=contents.text_parts(words))
     record.native = pen.native("notice", pointer)
     record.native.id = item_id
     pen.readable(record, "content", pointer)

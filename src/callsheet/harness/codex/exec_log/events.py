@@ -14,16 +14,27 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from callsheet.harness._port.pen import Pen, Place, verbatim
+from callsheet.harness._port.pen import Pen, Place
 from callsheet.harness.codex.calls import own_call
 from callsheet.harness.codex.changes import STATES, changes_of_diff, file_change
+from callsheet.harness.codex.contents import text_parts
 from callsheet.harness.codex.exec_log.outcomes import Outcomes, identity
 from callsheet.harness.codex.exec_log.shapes import Event, LogLine, event_decoder, head_of_item
 from callsheet.harness.codex.exec_log.survey import Survey
 from callsheet.harness.codex.executions import Execution, Fields, put_times, words_of
-from callsheet.harness.codex.shapes import ABSENT, FAILS, mark, members_of, parts_of, text, text_of, value_of
+from callsheet.harness.codex.shapes import (
+    ABSENT,
+    decoded,
+    mark,
+    members_of,
+    parts_of,
+    string,
+    text,
+    text_of,
+    value_of,
+)
 from callsheet.harness.codex.talk import NOT_ASKED, counts_of, write_notice
-from callsheet.records import FileChange, Message, Part, Plan, PlanEntry, Reasoning, Turn, Usage
+from callsheet.records import FileChange, Message, Plan, PlanEntry, Reasoning, Turn, Usage
 from callsheet.registry import Registry
 
 POINTER = "/msg"
@@ -65,11 +76,10 @@ class Events:
         head = head_of_item(raw)
         kind = text(head.type) or ""
         if kind in self._survey.executions:
-            self._execution(raw, kind, text(head.call_id))
+            self._execution(raw, kind, string(head.call_id))
             return
-        try:
-            event = event_decoder.decode(raw)
-        except FAILS:
+        event = decoded(event_decoder, raw)
+        if event is None:
             return
         if kind in _TURNS:
             self._turned(line, event, kind)
@@ -94,7 +104,7 @@ class Events:
     def _said(self, author: str, words: Raw, pointer: str) -> None:
         if mark(words) != b'"':
             return
-        record = Message(author=author, content=[Part(type="text", text=verbatim(words))])
+        record = Message(author=author, content=text_parts(words))
         record.native = self._pen.native("message", pointer)
         self._pen.readable(record, "content", pointer)
         self._pen.write(record)
@@ -103,11 +113,11 @@ class Events:
         if mark(words) != b'"':
             return
         pen = self._pen
-        record = Reasoning(form=form, native=pen.native("reasoning", f"{POINTER}/text"))
+        record = Reasoning(form=form, native=pen.native(form, f"{POINTER}/text"))
         if form == "raw" and not pen.desk.keep_reasoning:
             pen.capture(record, "content", "redacted", reason=NOT_ASKED)
         else:
-            record.content = [Part(type="text", text=verbatim(words))]
+            record.content = text_parts(words)
             pen.readable(record, "content", f"{POINTER}/text")
         pen.write(record)
 
@@ -115,20 +125,24 @@ class Events:
 
     def _turned(self, line: LogLine, event: Event, kind: str) -> None:
         pen = self._pen
-        named = text(line.id)
-        turn_id = named or f"#{pen.source.id}.{pen.unit.line.number}"
+        named = string(line.id)
+        turn_id = f"#{pen.source.id}.{pen.unit.line.number}" if named is None else named
         record = Turn(turn_id=turn_id, status=_TURNS[kind], native=pen.native("turn"))
-        record.id_source = "native" if named else "derived"
+        record.id_source = "derived" if named is None else "native"
         record.reason = text(event.reason)
         pen.revise(f"turn {self._run} {turn_id}", record)
 
     def _plan(self, raw: Raw) -> None:
+        if mark(raw) != b"[":
+            return
         entries = []
         for item in parts_of(raw):
             members = members_of(item)
             words = text_of(members.get("step", ABSENT))
             if words is not None:
                 entries.append(PlanEntry(text=words, status=text_of(members.get("status", ABSENT)) or None))
+        if not entries and parts_of(raw):
+            return
         record = Plan(plan_id="plan", id_source="derived", entries=entries)
         record.native = self._pen.native("plan", f"{POINTER}/plan")
         self._pen.revise(f"plan {self._run}", record)
@@ -139,10 +153,11 @@ class Events:
         if not isinstance(diff, str):
             return
         pen, pointer = self._pen, f"{POINTER}/unified_diff"
-        turn_id = text(line.id)
-        record = FileChange(
-            scope="turn", turn_id=turn_id, state="applied", changes=changes_of_diff(pen, diff)
-        )
+        turn_id = string(line.id)
+        changes = changes_of_diff(pen, diff)
+        if diff.strip() and not changes:
+            return  # no diff that names files
+        record = FileChange(scope="turn", turn_id=turn_id, state="applied", changes=changes)
         record.native = pen.native("diff", pointer)
         words = members_of(line.msg).get("unified_diff", ABSENT)
         if not pen.inline(record, "changes", words, pointer):
@@ -160,6 +175,8 @@ class Events:
                 pen.write(Usage(scope="session", cumulative=True, counts=total, native=native))
             return
         value = value_of(raw)
+        if not isinstance(value, dict):
+            return
         counts = counts_of({key: item for key, item in value.items() if key != "type"})
         if counts:
             pen.write(Usage(scope="inference", counts=counts, native=pen.native("usage", POINTER)))
@@ -244,9 +261,8 @@ class Events:
 
 
 def _execution(kind: str, call_id: str | None, raw: Raw) -> Execution | None:
-    try:
-        fields = _fields.decode(raw)
-    except FAILS:
+    fields = decoded(_fields, raw)
+    if fields is None:
         return None
     words = words_of(fields, "msg", False)
     return Execution(

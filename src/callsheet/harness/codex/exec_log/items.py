@@ -11,17 +11,28 @@ from __future__ import annotations
 
 import msgspec
 
-from callsheet.harness._port.pen import Pen, verbatim
+from callsheet.harness._port.pen import Pen
 from callsheet.harness.codex.agents import Agents
 from callsheet.harness.codex.calls import own_call
 from callsheet.harness.codex.changes import STATES, file_change
+from callsheet.harness.codex.contents import text_parts
 from callsheet.harness.codex.exec_log.outcomes import Identity, Outcomes, identity
 from callsheet.harness.codex.exec_log.shapes import LogLine, ids_in
 from callsheet.harness.codex.exec_log.survey import Survey
 from callsheet.harness.codex.executions import Execution, Fields, words_of
-from callsheet.harness.codex.shapes import ABSENT, FAILS, mark, members_of, parts_of, text, text_of, value_of
+from callsheet.harness.codex.shapes import (
+    ABSENT,
+    decoded,
+    mark,
+    members_of,
+    parts_of,
+    string,
+    text,
+    text_of,
+    value_of,
+)
 from callsheet.harness.codex.talk import counts_of, error_of, write_notice
-from callsheet.records import Message, Part, Plan, PlanEntry, Reasoning, Turn, Usage
+from callsheet.records import Message, Plan, PlanEntry, Reasoning, Turn, Usage
 from callsheet.registry import Registry
 
 POINTER = "/item"
@@ -66,15 +77,15 @@ class Items:
 
     def _turned(self, line: LogLine, status: str, over: bool) -> None:
         pen, before = self._pen, self._turn
-        named = text(line.turn_id)
+        named = string(line.turn_id)
         native = pen.native("turn")
         if before is not None and over and (named is None or named == before.turn_id):
             turn_id, source = before.turn_id, before.id_source
             assert before.native is not None
             native.refs += [msgspec.structs.replace(ref, role="start") for ref in before.native.refs]
         else:
-            turn_id = named or f"#{pen.source.id}.{pen.unit.line.number}"
-            source = "native" if named else "derived"
+            turn_id = f"#{pen.source.id}.{pen.unit.line.number}" if named is None else named
+            source = "derived" if named is None else "native"
         record = Turn(turn_id=turn_id, id_source=source, status=status, native=native)
         if isinstance(line.error, dict):
             record.status, record.error = "failed", error_of(line.error)
@@ -90,9 +101,8 @@ class Items:
     # -- items --------------------------------------------------------------------------------------------------
 
     def _item(self, line: LogLine) -> None:
-        try:
-            fields = _fields.decode(line.item)
-        except FAILS:
+        fields = decoded(_fields, line.item)
+        if fields is None:
             return
         kind = fields.type if isinstance(fields.type, str) else ""
         over = line.type == "item.completed"
@@ -112,7 +122,7 @@ class Items:
         if mark(words) != b'"':
             return
         pen, pointer = self._pen, f"{POINTER}/text"
-        record = Message(author="model", content=[Part(type="text", text=verbatim(words))])
+        record = Message(author="model", content=text_parts(words))
         record.native = pen.native("message", pointer)
         record.native.id = item_id
         pen.readable(record, "content", pointer)
@@ -126,21 +136,26 @@ class Items:
         words = members_of(line.item).get("text", ABSENT)
         if mark(words) != b'"':
             return
-        record = Reasoning(form="summary", content=[Part(type="text", text=verbatim(words))])
-        record.native = self._pen.native("reasoning", f"{POINTER}/text")
+        record = Reasoning(form="summary", content=text_parts(words))
+        record.native = self._pen.native("summary", f"{POINTER}/text")
         self._pen.readable(record, "content", f"{POINTER}/text")
         self._pen.write(record)
 
     def _plan(self, line: LogLine, fields: Fields) -> None:
+        listed = members_of(line.item).get("items", ABSENT)
+        if mark(listed) != b"[":
+            return
         entries = []
-        for raw in parts_of(members_of(line.item).get("items", ABSENT)):
+        for raw in parts_of(listed):
             members = members_of(raw)
             words = text_of(members.get("text", ABSENT))
             if words is not None:
                 # That a step is not completed does not say whether it was begun.
                 done = value_of(members.get("completed", ABSENT)) is True
                 entries.append(PlanEntry(text=words, status="completed" if done else None))
-        named = identity(self.run, fields.id) if text(fields.id) else None
+        if not entries and parts_of(listed):
+            return
+        named = identity(self.run, fields.id) if isinstance(fields.id, str) else None
         record = Plan(plan_id=named.call_id if named else "plan", entries=entries)
         record.id_source = named.source if named else "derived"
         record.native = self._pen.native("item", f"{POINTER}/items")
@@ -150,7 +165,7 @@ class Items:
 
     def _execution(self, line: LogLine, kind: str, fields: Fields) -> None:
         written = ids_in(bytes(line.item))
-        item_id = written[0] if written else text(fields.id)
+        item_id = written[0] if written else string(fields.id)
         named = identity(self.run, item_id) if item_id is not None else None
         execution = Execution(
             kind=kind,

@@ -12,19 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from callsheet.harness._port import Folder, Session
 from callsheet.harness.codex.exec_log.shapes import TYPES, is_event, is_header, is_new
-from callsheet.harness.codex.shapes import FAILS, text
+from callsheet.harness.codex.shapes import text
 from callsheet.wire.blobs import digest
 from callsheet.wire.inflate import head_of
+from callsheet.wire.lossless import NotJson, decode
 
 KIND = "codex-exec"
 HEAD = 1 << 16
 LOOKS = 40
 """Objects that are looked at to know a log; what a program writes before it begins may come first."""
-_value = msgspec.json.Decoder()
 
 
 def _objects(head: bytes) -> Iterator[dict[str, Any]]:
@@ -38,8 +36,8 @@ def _objects(head: bytes) -> Iterator[dict[str, Any]]:
         if seen > LOOKS:
             return
         try:
-            value = _value.decode(data)
-        except FAILS:
+            value = decode(data)
+        except NotJson:
             continue
         if isinstance(value, dict):
             yield value

@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.units import Reading
-from callsheet.harness.codex.shapes import ABSENT, FAILS, text
+from callsheet.harness.codex.shapes import ABSENT, decoded, loosely, text
+from callsheet.wire.lossless import encode_clean
 
 ITEMS = frozenset({"item.started", "item.updated", "item.completed"})
 TYPES = frozenset({"thread.started", "turn.started", "turn.completed", "turn.failed", "error"}) | ITEMS
@@ -26,14 +27,14 @@ class Head(Struct, gc=False):
     """What every item and message is known by."""
 
     id: Any = None
-    type: Any = None
+    type: str | None = None
     call_id: Any = None
 
 
 class LogLine(Struct, gc=False):
     """One line of a log of either format."""
 
-    type: Any = None
+    type: str | None = None
     id: Any = None
     thread_id: Any = None
     turn_id: Any = None
@@ -61,9 +62,7 @@ class Event(Struct, gc=False):
 
 
 def _loose(value: dict[str, Any]) -> LogLine:
-    return msgspec.convert(
-        {name: value.get(name) for name in ("type", "id", "thread_id", "turn_id")}, LogLine
-    )
+    return loosely(LogLine, Raw(encode_clean(value))) or LogLine(type=text(value.get("type")))
 
 
 def _own(value: dict[str, Any]) -> bool:
@@ -78,10 +77,7 @@ _head = msgspec.json.Decoder(Head)
 
 def head_of_item(raw: Raw) -> Head:
     """Id and type of an item or message; empty for anything else."""
-    try:
-        return _head.decode(raw)
-    except FAILS:
-        return Head()
+    return decoded(_head, raw) or Head()
 
 
 def is_new(value: dict[str, Any]) -> bool:

@@ -50,8 +50,9 @@ class CodexExec:
         roots = {"project": survey.workdir} if survey.workdir else {}
         with desk.stream(session.native_id) as stream:
             pen = Pen(desk, veil, stream, roots)
-            whole = Ref(source=source.id, role="member")
-            refs = [pen.place(survey.place, "meta", survey.pointer)] if survey.place is not None else [whole]
+            refs = [pen.place(survey.place, "meta")] if survey.place is not None else []
+            if survey.named is not None:
+                refs.append(pen.place(survey.named[0], "meta", survey.named[1]))
             stream.write(
                 SessionRecord(
                     format=FORMAT,
@@ -59,7 +60,7 @@ class CodexExec:
                     native_session_id=session.native_id,
                     sources=[source],
                     roots=roots or None,
-                    native=Native(refs=refs),
+                    native=Native(refs=refs or [Ref(source=source.id, role="member")]),
                 )
             )
             _Second(pen, survey, Items(pen, survey, registry), Events(pen, survey, registry)).body(source)
@@ -70,7 +71,8 @@ class _Second:
 
     def __init__(self, pen: Pen, survey: Survey, items: Items, events: Events) -> None:
         self._pen = pen
-        self._survey = survey
+        heads = (survey.place, survey.named[0] if survey.named is not None else None)
+        self._heads = {place.offset for place in heads if place is not None}
         self._items = items
         self._events = events
 
@@ -84,7 +86,7 @@ class _Second:
             self._unit(unit)
 
     def _unit(self, unit: Unit[LogLine]) -> None:
-        pen, line, place = self._pen, unit.native, self._survey.place
+        pen, line = self._pen, unit.native
         if line is None:
             pen.unmapped(None)
             return
@@ -96,17 +98,17 @@ class _Second:
             self._events.prompt(line.prompt)
         elif line.workdir is not None:
             self._events.header()
-        if place is not None and place.offset == unit.line.offset + unit.start:
-            pen.cited()
+        if unit.line.offset + unit.start in self._heads:
+            pen.cited()  # by the session record
         if not pen.written:
             pen.unmapped(_native_type(line))
 
 
 def _native_type(line: LogLine) -> str | None:
     """The type of a line that nothing maps, with its item's or message's own."""
-    kind = text(line.type) or ("msg" if line.msg else "")
+    kind = text(line.type) or ("msg" if line.msg else None)
     inner = text(head_of_item(line.item or line.msg).type) if line.item or line.msg else None
-    return f"{kind}/{inner}" if inner else kind or None
+    return "/".join(one for one in (kind, inner) if one) or None
 
 
 CODEX_EXEC = CodexExec()

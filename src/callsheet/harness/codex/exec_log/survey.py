@@ -21,7 +21,7 @@ from callsheet.harness.codex.exec_log.shapes import (
     is_header,
     reading,
 )
-from callsheet.harness.codex.shapes import FAILS, text, value_of
+from callsheet.harness.codex.shapes import ABSENT, decoded, members_of, string, text, value_of
 from callsheet.records import SourceEntry
 from callsheet.registry import Registry
 
@@ -32,8 +32,8 @@ class Survey:
     """What the second pass must know beforehand.
 
     Attributes:
-        place: The line that begins the log: ``thread.started``, or the header of the old format.
-        pointer: Where that line names the session, if it does.
+        place: The header of the old format.
+        named: The line that names the session, and where in it.
         workdir: The folder in which the agent ran, where the header says it.
         calls: Counts by item id and run.
         executions: Item types and messages that are executions of tools.
@@ -41,7 +41,7 @@ class Survey:
 
     def __init__(self, veil: Veil, source: SourceEntry, registry: Registry, *, keep_reasoning: bool) -> None:
         self.place: Place | None = None
-        self.pointer: str | None = None
+        self.named: tuple[Place, str] | None = None
         self.workdir: str | None = None
         self.calls = CallTable()
         self.executions = frozenset(row.type for row in registry.item if row.execution)
@@ -56,8 +56,8 @@ class Survey:
     def _unit(self, unit: Unit[LogLine], line: LogLine) -> None:
         kind = line.type
         if kind == "thread.started":
-            if self._runs == 0 and self.place is None:
-                self._begin(unit, "/thread_id")
+            if self.named is None and text(line.thread_id):
+                self.named = (self._place(unit), "/thread_id")
             self._runs += 1
         elif line.item:
             self._item(line, unit)
@@ -66,12 +66,11 @@ class Survey:
         elif self.place is None and kind is None:
             value = value_of(Raw(unit.data))
             if isinstance(value, dict) and is_header(value):
-                self._begin(unit, None)
+                self.place = self._place(unit)
                 self.workdir = text(line.workdir)
 
-    def _begin(self, unit: Unit[LogLine], pointer: str | None) -> None:
-        self.place = Place(self._source, unit.line.number, unit.line.offset + unit.start, len(unit.data))
-        self.pointer = pointer
+    def _place(self, unit: Unit[LogLine]) -> Place:
+        return Place(self._source, unit.line.number, unit.line.offset + unit.start, len(unit.data))
 
     @property
     def run(self) -> int:
@@ -80,8 +79,8 @@ class Survey:
 
     def _item(self, line: LogLine, unit: Unit[LogLine]) -> None:
         head = head_of_item(line.item)
-        item_id = next(iter(ids_in(bytes(line.item))), text(head.id))
-        if head.type in self.executions and item_id is not None:
+        item_id = next(iter(ids_in(bytes(line.item))), string(head.id))
+        if text(head.type) in self.executions and item_id is not None:
             if line.type == "item.started":
                 self._add(CALL, key_of(self.run, item_id), unit)
             elif line.type == "item.completed":
@@ -89,9 +88,12 @@ class Survey:
 
     def _event(self, raw: Raw, unit: Unit[LogLine]) -> None:
         head = head_of_item(raw)
-        kind, call_id = text(head.type) or "", text(head.call_id)
+        kind, call_id = text(head.type) or "", string(head.call_id)
         if call_id is not None and kind in self.executions:
             self._add(CALL if kind.endswith("_begin") else ITEM, call_id, unit)
+        elif kind == "session_configured" and self.named is None:
+            if text(value_of(members_of(raw).get("session_id", ABSENT))):
+                self.named = (self._place(unit), "/msg/session_id")
         elif kind in RAW_REASONING and not self._keep_reasoning:
             self._hide(raw, unit)
 
@@ -104,9 +106,8 @@ class Survey:
         if unit.exact is not None:
             self._veil.hide(self._source, unit.line.offset + unit.start, len(unit.data))
             return
-        try:
-            event = event_decoder.decode(raw)
-        except FAILS:
+        event = decoded(event_decoder, raw)
+        if event is None:
             return
         for member in (event.text, event.delta):
             at = unit.data.find(bytes(member)) if member else -1
