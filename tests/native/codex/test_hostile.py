@@ -32,7 +32,7 @@ from callsheet.testing.check_harness import check_reading
 from callsheet.testing.desk import Files, Reading, read_session
 
 GOLDEN = Path(__file__).parent
-KINDS = {"codex": CODEX, "codex-exec": CODEX_EXEC}
+KINDS: dict[str, Stored] = {"codex": CODEX, "codex-exec": CODEX_EXEC}
 
 
 def older() -> Iterator[dict[str, Any]]:

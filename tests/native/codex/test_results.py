@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.native.codex.conftest import Made, Read, text_of
 
-RAN = {
+RAN: dict[str, Any] = {
     "command": ["bash", "-lc", "x"],
     "cwd": "file:///home/dev/acme-app/src",
     "status": "completed",
