@@ -235,6 +235,31 @@ def test_raw_reasoning_is_nowhere_unless_asked_for(made: Made, tmp_path: Path) -
     assert list(audit_bundle(kept)) == []
 
 
+def half(line: bytes) -> bytes:
+    """The line with half a character in another member, and another one in the thought itself."""
+    return line.replace(b"{", b'{"half": "\\ud83d", ', 1).replace(b"two lists", b"two lists\\udc00")
+
+
+def test_raw_reasoning_in_lines_that_few_readers_take(made: Made, tmp_path: Path) -> None:
+    thinking(made)
+    made.lines = [made.lines[0], *(half(line) for line in made.lines[1:])]
+    assert sum(b"\\udc00" in line for line in made.lines) == 4
+    put(tmp_path, made.data)
+    bundle = imported(tmp_path)
+    assert taint(bundle.path, ["first I compare"]) == []
+    assert list(audit_bundle(bundle)) == []
+
+
+def test_a_secret_in_lines_that_few_readers_take(made: Made, tmp_path: Path) -> None:
+    asked(made, TOKEN)
+    answered(made, token=["user_note: wert-7 über"])
+    everywhere(made, "wert-7 über")
+    made.lines = [line.replace(b"{", b'{"half": "\\ud83d", ', 1) for line in made.lines]
+    put(tmp_path, made.data)
+    bundle = imported(tmp_path)
+    assert taint(bundle.path, ["wert-7"]) == []
+
+
 def test_summaries_are_kept_apart_from_raw_reasoning(made: Made, read: Read) -> None:
     thinking(made)
     found = [(one["form"], "content" in one) for one in read(made).of("reasoning")]
@@ -255,7 +280,8 @@ def test_raw_reasoning_of_an_old_log_is_nowhere(tmp_path: Path) -> None:
         {"id": "0", "msg": {"type": "agent_reasoning_raw_content", "text": THOUGHT}},
         {"id": "0", "msg": {"type": "agent_reasoning_raw_content_delta", "delta": THOUGHT}},
     ]
-    put(tmp_path, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    data = [json.dumps(line).encode() for line in lines]
+    put(tmp_path, b"\n".join([*data, half(data[1]), half(data[2])]))
     bundle = imported(tmp_path)
-    assert taint(bundle.path, [THOUGHT]) == []
+    assert taint(bundle.path, ["first I compare"]) == []
     assert list(audit_bundle(bundle)) == []

@@ -21,6 +21,7 @@ from callsheet.harness.codex.patches import proposed
 from callsheet.harness.codex.secrets import REPLY, is_secret, questions_of, replied_call, replies
 from callsheet.harness.codex.shapes import (
     Payload,
+    clean_data,
     json_in,
     members_of,
     payload_text,
@@ -254,7 +255,7 @@ class Asides:
 
     def assessment(self, version: str | None) -> bool:
         """``guardian_assessment``: a model reviewed an action and decided (decision 6)."""
-        members = members_of(payload_text(self._pen.unit.data))
+        members = members_of(payload_text(clean_data(self._pen.unit)))
         review_id = text_of(members.get("id", Raw()))
         if not review_id:
             return False

@@ -66,11 +66,20 @@ class CallTable:
         slot = self._slots.get(hash(call_id))
         return 0 if slot is None else self._counts[kind][slot]
 
-    def less(self, kind: int, call_id: str) -> None:
-        """Takes one line back: it repeats another (decision 2)."""
+    def less(self, kind: int, call_id: str, first: tuple[int, int, int, int, int]) -> None:
+        """Takes one line back: it repeats another (decision 2), whose place counts.
+
+        Args:
+            kind: The kind of the line.
+            call_id: Its call id.
+            first: Position, source number, line, offset and size of the line that it repeats.
+        """
         slot = self._slots.get(hash(call_id))
         if slot is not None and self._counts[kind][slot]:
             self._counts[kind][slot] -= 1
+            position, source, line, offset, size = first
+            spot = (position, source << 48 | offset, line, size)
+            self._spots[kind][slot * 4 : slot * 4 + 4] = array("q", spot)
 
     def position(self, kind: int, call_id: str) -> int:
         """Position of the last line of a kind, -1 when there is none."""

@@ -16,10 +16,9 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from callsheet.harness._port import Folder, Session
-from callsheet.harness.codex.shapes import text
+from callsheet.harness.codex.shapes import clean_value, text
 from callsheet.harness.codex.trace import traces_near
 from callsheet.wire.inflate import head_of, is_compressed
-from callsheet.wire.lossless import NotJson, decode
 
 KIND = "codex"
 BASE = "codex-base"
@@ -138,10 +137,7 @@ _BARE_MARKS: dict[str, tuple[str, type]] = {
 
 
 def _decoded(data: bytes) -> dict[str, Any] | None:
-    try:
-        value = decode(data)
-    except NotJson:
-        return None
+    value = clean_value(data)
     return value if isinstance(value, dict) else None
 
 

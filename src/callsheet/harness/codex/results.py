@@ -86,8 +86,8 @@ class Results:
         execution: Execution | None = None
         if call_id is not None and self._makes_one(call_id):
             if self._survey.calls.position(ITEM, call_id) < position:
-                execution, ref = self._reread_execution(call_id)
-                native.refs.append(ref)
+                execution, refs = self._reread_execution(call_id)
+                native.refs += refs
             else:
                 self._late[call_id] = ("", position, boundary)
         if payload.type == "tool_search_output":
@@ -129,9 +129,9 @@ class Results:
                 pen.cited()
                 return None
             record.supersedes, position, boundary = late
-            payload, ref = self._reread_output(call_id)
+            payload, refs = self._reread_output(call_id)
             assert record.native is not None
-            record.native.refs.insert(0, ref)
+            record.native.refs[:0] = refs
             self._put_execution(record, execution)
             self._put_content(record, payload, position, boundary, execution)
         else:
@@ -177,25 +177,29 @@ class Results:
 
     def _again(self, place: Place) -> tuple[bytes, str]:
         data, sha = self._pen.veil.fetch(place.source, place.offset, place.size)
-        if b"\\u" in data and not lossless.readable(data):
-            data = lossless.encode_clean(lossless.decode(data))
-        return data, sha
+        return (lossless.clean_text(data) if b"\\u" in data else data), sha
 
-    def _reread_execution(self, call_id: str) -> tuple[Execution | None, Ref]:
+    def _reread_execution(self, call_id: str) -> tuple[Execution | None, list[Ref]]:
         place = self._place(ITEM, call_id)
         data, sha = self._again(place)
         found = execution_of(data)
-        if found is None:
-            return None, self._pen.place(place, "item", sha256=sha)
-        return found, self._pen.place(place, found.role, found.pointer, sha)
+        role, pointer = (found.role, found.pointer) if found is not None else ("item", None)
+        refs = [self._pen.place(place, role, pointer, sha)]
+        return found, refs + self._copies(ITEM, call_id, role, pointer)
 
-    def _reread_output(self, call_id: str) -> tuple[Payload, Ref]:
+    def _reread_output(self, call_id: str) -> tuple[Payload, list[Ref]]:
         place = self._place(OUTPUT, call_id)
         data, sha = self._again(place)
         payload, pointer = line_of(data).payload, "/payload"
         if payload is None:
             payload, pointer = decoded(payload_decoder, Raw(data)), ""
-        return payload or Payload(), self._pen.place(place, "result", pointer, sha)
+        refs = [self._pen.place(place, "result", pointer, sha)]
+        return payload or Payload(), refs + self._copies(OUTPUT, call_id, "result", pointer)
+
+    def _copies(self, kind: int, call_id: str, role: str, pointer: str | None) -> list[Ref]:
+        """Refs to the lines that repeat a line which is read again."""
+        places = self._survey.copies.get(self._survey.calls.position(kind, call_id), ())
+        return [self._pen.place(place, role, pointer) for place in places]
 
     # -- what came of it ----------------------------------------------------------------------------------------
 
@@ -228,6 +232,8 @@ class Results:
             pen.capture(record, "content", "redacted", reason=SECRET)
             return
         reason = self._unshown(pointer == "/payload", position, boundary)
+        if reason is None and isinstance(call_id, str) and self._is_before(call_id, position):
+            reason = NO_REPLY  # the response that asked for it is itself the later one
         if reason is None:
             record.content = contents.parts(raw, pen.desk)
             if pen.unit.exact is not None:
@@ -238,6 +244,11 @@ class Results:
             return
         pen.capture(record, "content", "absent", reason=reason)
         put_raw(pen, record, raw, extra)
+
+    def _is_before(self, call_id: str, position: int) -> bool:
+        """Whether an output stands before the one call that it answers."""
+        calls = self._survey.calls
+        return calls.count(CALL, call_id) == 1 and calls.position(CALL, call_id) > position
 
     def _unshown(self, enveloped: bool, position: int, boundary: int) -> str | None:
         """Why an output item is no evidence of what was sent, or None where it is (decision 7c)."""

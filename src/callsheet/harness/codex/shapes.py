@@ -16,9 +16,9 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from callsheet.harness._port.units import Reading
+from callsheet.harness._port.units import Reading, Unit
+from callsheet.wire.lossless import clean_text, encode_clean
 from callsheet.wire.lossless import decode as decode_any
-from callsheet.wire.lossless import encode_clean
 
 ABSENT = Raw()
 S = TypeVar("S", bound=Struct)
@@ -304,6 +304,19 @@ def text_of(raw: Raw) -> str | None:
         return None
     value = value_of(raw)
     return value if isinstance(value, str) else None
+
+
+def clean_data(unit: Unit[Any]) -> bytes:
+    """A unit's text in a form that every reader takes; what stands in it stands where it did."""
+    return unit.data if unit.exact is None else clean_text(unit.data)
+
+
+def clean_value(data: bytes) -> Any:
+    """A JSON text's value, with U+FFFD for unpaired surrogates; None where it is none."""
+    try:
+        return decode_any(clean_text(data) if b"\\u" in data else data)
+    except ValueError:
+        return None
 
 
 def json_in(words: str | None) -> Any:

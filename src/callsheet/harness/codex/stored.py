@@ -30,6 +30,7 @@ from callsheet.harness.codex.shapes import (
     LooseLine,
     Payload,
     RolloutLine,
+    clean_data,
     decoded,
     item_head,
     kind_of,
@@ -49,7 +50,6 @@ from callsheet.records import FORMAT, Agent, Gap, Native, Parent, Ref, SourceEnt
 from callsheet.records import Session as SessionRecord
 from callsheet.records.bundle import stream_id
 from callsheet.registry import Registry, load
-from callsheet.wire import lossless
 
 
 class Thread:
@@ -226,8 +226,7 @@ class Reader:
 
     def _clean(self) -> bytes:
         """The unit's text in a form that every reader takes."""
-        unit = self.pen.unit
-        return unit.data if unit.exact is None else lossless.encode_clean(unit.exact)
+        return clean_data(self.pen.unit)
 
     # -- response items -----------------------------------------------------------------------------------------
 

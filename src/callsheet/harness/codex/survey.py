@@ -10,6 +10,7 @@ Must never know: records, what becomes of a line.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ from callsheet.harness.codex.shapes import (
     FAILS,
     SurveyLine,
     SurveyPayload,
+    clean_data,
+    clean_value,
     json_in,
     kind_of,
     members_of,
@@ -39,7 +42,6 @@ from callsheet.harness.codex.shapes import (
 )
 from callsheet.harness.codex.tape import Seen, Tape
 from callsheet.registry import Registry
-from callsheet.registry.when import follow
 from callsheet.wire.blobs import digest
 from callsheet.wire.lossless import NotJson, decode
 
@@ -79,6 +81,10 @@ BETWEEN = frozenset(
     {"turn_context", "compacted", "token_usage_record", "record_type=state", "event_msg/token_count"}
 )
 """Lines that stand between two responses, never inside one."""
+
+
+LAST = 256
+"""Items of the model that are remembered, to know the last one that repeats no other."""
 
 
 class Head:
@@ -155,12 +161,15 @@ class Survey:
         self._items = {row.type for row in registry.item if row.execution}
         self._own = len(tape.stretches) - 1
         self._boundary = 0
-        self._last_model = (-1, -1)
+        self._models: deque[tuple[int, int]] = deque(maxlen=LAST)
         self._last_usage = -1
         self._suspicious: set[tuple[int, str]] = set()
         self._first_pass()
         if self._suspicious:
             self._find_repeats()
+        # A line that repeats another is no response of its own.
+        known = (one for one in reversed(self._models) if one[0] not in self.repeats)
+        self._last_model = next(known, (-1, -1))
 
     # -- what the second pass asks ------------------------------------------------------------------------------
 
@@ -222,7 +231,7 @@ class Survey:
         if line.type == "session_meta" or (line.type is None and line.record_type is None):
             self._meta(number, unit, seen)
         elif line.type == "turn_context" and self.cwd is None:
-            value = follow(unit.exact, "/payload") if unit.exact else value_of(payload_text(unit.data))
+            value = value_of(payload_text(clean_data(unit)))
             self.cwd = text(value.get("cwd")) if isinstance(value, dict) else None
             self.cwd_place = self._place(number, unit) if self.cwd is not None else None
         elif line.type == "compacted":
@@ -239,7 +248,7 @@ class Survey:
         """The first ``session_meta`` of the thread's own files is its own; others were copied along."""
         if self.head.place is not None or seen.session is not None or number not in self._first_own():
             return
-        value = unit.exact if unit.exact is not None else decode(unit.data)
+        value = clean_value(unit.data)
         if not isinstance(value, dict):
             return
         bare = value if value.get("type") is None and "timestamp" in value else None
@@ -271,12 +280,12 @@ class Survey:
         self, position: int, number: int, unit: Unit[SurveyLine], payload: SurveyPayload, kind: Any
     ) -> None:
         if kind in MODEL_ITEMS or (kind == "message" and payload.role == "assistant"):
-            self._last_model = (position, self._boundary)
+            self._models.append((position, self._boundary))
         if kind in CALLS:
             call_id = call_id_of(payload)
             if call_id is not None:
                 self._add(CALL, call_id, position, number, unit)
-                if b"ecret" in unit.data:
+                if b"ecret" in unit.data or b"\\u" in unit.data:
                     self._secret(call_id, unit)
             elif kind == "web_search_call":
                 self._search(payload.action, None)
@@ -287,7 +296,8 @@ class Survey:
 
     def _secret(self, call_id: str, unit: Unit[SurveyLine]) -> None:
         """Notes a call that asks for a secret."""
-        members = members_of(payload_text(unit.data) or msgspec.Raw(unit.data))
+        data = clean_data(unit)
+        members = members_of(payload_text(data) or msgspec.Raw(data))
         arguments = members.get("arguments", ABSENT)
         words = text_of(arguments)
         found = asked(json_in(words) if words is not None else value_of(arguments))
@@ -357,32 +367,35 @@ class Survey:
 
     def _reasoning(self, number: int, unit: Unit[SurveyLine], kind: Any) -> None:
         """Hides raw chain of thought, wherever a line keeps it in clear."""
-        if self._keep_reasoning or kind not in _RAW_PLACES or unit.exact is not None:
+        if self._keep_reasoning or kind not in _RAW_PLACES:
             return
+        data = clean_data(unit)
         source = self._tape.stretches[number].source
         start = unit.line.offset + unit.start
-        for value in _RAW_PLACES[kind](unit.data):
-            at = unit.data.find(value)
+        for value in _RAW_PLACES[kind](data):
+            at = data.find(value)
             while at >= 0:
                 self._veil.hide(source, start + at, len(value))
-                at = unit.data.find(value, at + len(value))
+                at = data.find(value, at + len(value))
 
     # -- repeats ------------------------------------------------------------------------------------------------
 
     def _find_repeats(self) -> None:
         """Tells a line written twice from a second call with the same id (decision 2)."""
-        firsts: dict[tuple[int, str, str], int] = {}
+        firsts: dict[tuple[int, str, str], tuple[int, int, int, int, int]] = {}
         for position, (number, unit, seen) in enumerate(self._tape.units(survey_reading)):
             if isinstance(unit, Hole) or unit.native is None or seen.dead:
                 continue
             key = self._key(unit.native)
             if key is None or key not in self._suspicious:
                 continue
-            first = firsts.setdefault((*key, _content_mark(unit)), position)
-            if first != position:
-                self.repeats[position] = first
-                self.copies.setdefault(first, []).append(self._place(number, unit))
-                self.calls.less(*key)
+            offset = unit.line.offset + unit.start
+            spot = (position, number, unit.line.number, offset, len(unit.data))
+            first = firsts.setdefault((*key, _content_mark(unit)), spot)
+            if first != spot:
+                self.repeats[position] = first[0]
+                self.copies.setdefault(first[0], []).append(self._place(number, unit))
+                self.calls.less(*key, first)
 
     def _key(self, line: SurveyLine) -> tuple[int, str] | None:
         payload = line.payload
@@ -419,7 +432,7 @@ def search_key(action: msgspec.Raw) -> bytes:
 def _content_mark(unit: Unit[SurveyLine]) -> str:
     """Digest of what makes a line the same: its payload, and its time where the payload has no id of its own."""
     try:
-        payload = payload_text(unit.data) or msgspec.Raw(unit.data)
+        payload = payload_text(clean_data(unit)) or msgspec.Raw(clean_data(unit))
         value = decode(bytes(payload))
     except (*FAILS, NotJson):
         return digest(unit.data)
@@ -432,7 +445,7 @@ def _content_mark(unit: Unit[SurveyLine]) -> str:
 def collect_answers(tape: Tape, veil: Veil, answers: Answers) -> None:
     """Finds the answers to secret questions in the lines of a thread, and hides their places."""
     for number, unit, _ in tape.units(survey_reading):
-        data = unit.line.data if isinstance(unit, Hole) else unit.data
+        data = unit.line.data if isinstance(unit, Hole) else clean_data(unit)
         if not answers.names_one(data):
             continue
         start = unit.line.offset + (0 if isinstance(unit, Hole) else unit.start)

@@ -19,6 +19,7 @@ from callsheet.harness.codex import contents
 from callsheet.harness.codex.shapes import (
     ABSENT,
     Payload,
+    clean_data,
     mark,
     members_of,
     parts_of,
@@ -32,7 +33,7 @@ from callsheet.harness.codex.survey import Survey
 from callsheet.records import Compaction, Count, Error, Message, Notice, Reasoning, Turn, Usage
 from callsheet.registry import Registry
 from callsheet.registry.via import numbers
-from callsheet.registry.when import MISSING, follow
+from callsheet.registry.when import MISSING
 
 NOT_ASKED = "raw chain of thought is kept only when asked for"
 ENCRYPTED = "encrypted by the model's provider"
@@ -131,7 +132,7 @@ class Talk:
         record = Message(author="harness", content=contents.parts(payload.content, pen.desk))
         record.message_id = text(payload.id)
         record.native = pen.native("message", f"{pointer}/content")
-        members = members_of(payload_text(pen.unit.data)) if pen.unit.exact is None else {}
+        members = members_of(payload_text(clean_data(pen.unit)))
         texts = ((name, text_of(members.get(name, ABSENT))) for name in ("author", "recipient"))
         told = {name: words for name, words in texts if words is not None}
         if told:
@@ -146,7 +147,7 @@ class Talk:
             write_notice(pen, native_type, payload.message, "/payload/message")
             return
         record = Notice(native_type=native_type, native=pen.native("notice", "/payload"))
-        value = payload_text(pen.unit.data) if pen.unit.exact is None else ABSENT
+        value = payload_text(clean_data(pen.unit))
         if not value:
             return
         if pen.inline(record, "value", value, "/payload"):
@@ -183,12 +184,8 @@ class Talk:
             pen.write(record)
 
     def _is_encrypted(self, pointer: str) -> bool:
-        unit = self._pen.unit
-        if b'"encrypted_content"' not in unit.data:
-            return False
-        if unit.exact is not None:
-            return isinstance(follow(unit.exact, f"{pointer}/encrypted_content"), str)
-        whole = payload_text(unit.data) if pointer else Raw(unit.data)
+        data = clean_data(self._pen.unit)
+        whole = payload_text(data) if pointer else Raw(data)
         return mark(members_of(whole).get("encrypted_content", ABSENT)) == b'"'
 
     # -- usage --------------------------------------------------------------------------------------------------
@@ -259,7 +256,7 @@ class Talk:
         if mark(payload.message) == b'"' and len(payload.message) > 2:
             record.summary = contents.text_parts(payload.message)
             pen.readable(record, "summary", "/payload/message")
-        members = members_of(payload_text(pen.unit.data)) if pen.unit.exact is None else {}
+        members = members_of(payload_text(clean_data(pen.unit)))
         told = {
             name: value_of(members[name])
             for name in ("window_id", "window_number", "previous_window_id", "first_window_id")

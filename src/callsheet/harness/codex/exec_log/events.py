@@ -36,6 +36,7 @@ from callsheet.harness.codex.shapes import (
 from callsheet.harness.codex.talk import NOT_ASKED, counts_of, write_notice
 from callsheet.records import FileChange, Message, Plan, PlanEntry, Reasoning, Turn, Usage
 from callsheet.registry import Registry
+from callsheet.wire.lossless import clean_text
 
 POINTER = "/msg"
 SEARCH = "web_search_"
@@ -236,7 +237,7 @@ class Events:
     def _again(self, begun: _Begun, execution: Execution) -> Execution | None:
         """The beginning of an execution, read again; its command and folder go to the end that has none."""
         data, _ = self._pen.veil.fetch(begun.place.source, begun.place.offset, begun.place.size)
-        before = _execution("", execution.call_id, members_of(Raw(data)).get("msg", ABSENT))
+        before = _execution("", execution.call_id, members_of(Raw(clean_text(data))).get("msg", ABSENT))
         if before is None:
             return None
         fields = execution.fields

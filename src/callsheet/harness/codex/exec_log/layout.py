@@ -14,10 +14,9 @@ from typing import Any
 
 from callsheet.harness._port import Folder, Session
 from callsheet.harness.codex.exec_log.shapes import TYPES, is_event, is_header, is_new
-from callsheet.harness.codex.shapes import text
+from callsheet.harness.codex.shapes import clean_value, text
 from callsheet.wire.blobs import digest
 from callsheet.wire.inflate import head_of
-from callsheet.wire.lossless import NotJson, decode
 
 KIND = "codex-exec"
 HEAD = 1 << 16
@@ -35,10 +34,7 @@ def _objects(head: bytes) -> Iterator[dict[str, Any]]:
         seen += 1
         if seen > LOOKS:
             return
-        try:
-            value = decode(data)
-        except NotJson:
-            continue
+        value = clean_value(data)
         if isinstance(value, dict):
             yield value
 

@@ -21,7 +21,7 @@ from callsheet.harness.codex.exec_log.shapes import (
     is_header,
     reading,
 )
-from callsheet.harness.codex.shapes import ABSENT, decoded, members_of, string, text, value_of
+from callsheet.harness.codex.shapes import ABSENT, clean_data, decoded, members_of, string, text, value_of
 from callsheet.records import SourceEntry
 from callsheet.registry import Registry
 
@@ -64,7 +64,7 @@ class Survey:
         elif line.msg:
             self._event(line.msg, unit)
         elif self.place is None and kind is None:
-            value = value_of(Raw(unit.data))
+            value = value_of(Raw(clean_data(unit)))
             if isinstance(value, dict) and is_header(value):
                 self.place = self._place(unit)
                 self.workdir = text(line.workdir)
@@ -103,14 +103,11 @@ class Survey:
 
     def _hide(self, raw: Raw, unit: Unit[LogLine]) -> None:
         """Hides raw chain of thought where it stands."""
-        if unit.exact is not None:
-            self._veil.hide(self._source, unit.line.offset + unit.start, len(unit.data))
-            return
         event = decoded(event_decoder, raw)
         if event is None:
             return
         for member in (event.text, event.delta):
-            at = unit.data.find(bytes(member)) if member else -1
+            at = clean_data(unit).find(bytes(member)) if member else -1
             if at >= 0:
                 self._veil.hide(self._source, unit.line.offset + unit.start + at, len(member))
 
