@@ -7,11 +7,18 @@ the equals sign: in two words pytest takes DIR for a folder of tests before it h
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 NO_SHARED = "needs the folder of captures and cases (--shared=DIR)"
+
+# A run that decides whether a change lands must not depend on luck: there, the same examples are drawn each time.
+settings.register_profile("ci", derandomize=True, deadline=None)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
