@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from callsheet.harness._port.pen import Pen
 from callsheet.harness.codex.executions import Execution
-from callsheet.harness.codex.shapes import text_of, value_of
+from callsheet.harness.codex.shapes import exact_value, text_of
 from callsheet.records import Subagent
 from callsheet.registry import Registry
 
@@ -44,14 +44,14 @@ class Agents:
         """An agent was started by a call, or ended."""
         agent_id = text_of(members.get("agent_thread_id", Raw()))
         if agent_id:
-            status = self._state("SubAgentActivity", text_of(members.get("kind", Raw())))
+            status = self._state("SubAgentActivity", exact_value(members.get("kind", Raw())))
             self.write(agent_id, call_id, text_of(members.get("agent_path", Raw())), status, "item", pointer)
 
     def of_call(self, execution: Execution, spawned: bool) -> None:
         """What an item about other agents says of each of them."""
         members = execution.members
-        states = value_of(members.get("agents_states", Raw()))
-        receivers = value_of(members.get("receiver_thread_ids", Raw()))
+        states = exact_value(members.get("agents_states", Raw()))
+        receivers = exact_value(members.get("receiver_thread_ids", Raw()))
         states = states if isinstance(states, dict) else {}
         for agent_id in receivers if isinstance(receivers, list) else ():
             if isinstance(agent_id, str) and (spawned or agent_id in states):
@@ -75,7 +75,7 @@ class Agents:
             return
         name = text_of(members.get("new_agent_nickname", Raw()))
         spawned = execution.kind == "collab_agent_spawn_end"
-        state = self._state("agents_states", value_of(members.get("status", Raw())))
+        state = self._state("agents_states", exact_value(members.get("status", Raw())))
         self.write(
             agent_id, execution.call_id if spawned else None, name, state, execution.role, execution.pointer
         )

@@ -298,6 +298,12 @@ def value_of(raw: Raw) -> Any:
         return None
 
 
+def exact_value(raw: Raw) -> Any:
+    """The decoded value of a part, numbers of any size among it; None when it is absent or does not decode."""
+    found = value_of(raw)
+    return clean_value(bytes(raw)) if found is None and raw else found
+
+
 def text_of(raw: Raw) -> str | None:
     """The text of a part that is a JSON string, else None."""
     if mark(raw) != b'"':

@@ -189,7 +189,7 @@ class Reader:
         if payload is None and line.type in BARE:
             payload, pointer = self._bare(), ""
             kind = f"response_item/{line.type}"
-        shown = line.type if pointer == "" else self._native_type(kind, payload)
+        shown = line.type if pointer == "" else self._native_type(line, payload)
         if isinstance(line, LooseLine):
             shown = line.types or None
         if seen.dead:
@@ -215,11 +215,14 @@ class Reader:
             pen.unmapped(shown)
 
     @staticmethod
-    def _native_type(kind: str, payload: Payload | None) -> str | None:
+    def _native_type(line: RolloutLine, payload: Payload | None) -> str | None:
         """The type of a line that nothing maps; of an item, with the item's own."""
-        if payload is not None and payload.item:
-            kind = f"{kind}/{item_head(payload.item)[0] or ''}"
-        return kind.strip("/") or None
+        inner = payload.type if payload is not None else None
+        item = item_head(payload.item)[0] if payload is not None and payload.item else None
+        named = "/".join(one for one in (line.type, inner, item) if one)
+        if not named and isinstance(line.record_type, str):
+            named = f"record_type={line.record_type}"
+        return named or None
 
     def _bare(self) -> Payload | None:
         return decoded(payload_decoder, Raw(self._clean()))

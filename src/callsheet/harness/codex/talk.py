@@ -39,6 +39,8 @@ NOT_ASKED = "raw chain of thought is kept only when asked for"
 ENCRYPTED = "encrypted by the model's provider"
 
 MOST = 1 << 53
+NOTHING = (b"", b"null", b'""')
+"""Contents that say nothing."""
 _TAG = re.compile(r"\s*<([A-Za-z][A-Za-z_-]{0,40})>")
 AGENTS_MD = "# AGENTS.md instructions for "
 
@@ -66,7 +68,7 @@ class Talk:
         """A message; one record for each author of its parts."""
         pen = self._pen
         raw = payload.content
-        items = parts_of(raw) if mark(raw) == b"[" else [raw] if raw and bytes(raw) != b"null" else []
+        items = parts_of(raw) if mark(raw) == b"[" else [raw] if bytes(raw) not in NOTHING else []
         if not items:
             return []
         authors = self._authors(payload, items)
