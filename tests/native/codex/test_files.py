@@ -318,3 +318,17 @@ def test_made_up_families_keep_the_promises(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     assert check_harness(CODEX, tmp_path) == []
+
+
+def test_every_example_is_described() -> None:
+    told = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    names = [path.name for path in (ROOT / "examples" / "codex").rglob("*.jsonl")]
+    assert names
+    for name in names:
+        known = name if not name.startswith("rollout-") else f"{name.removesuffix('.jsonl')[-36:-23]}-…"
+        assert f"`{known}`" in told, name
+
+
+def test_examples_keep_the_promises() -> None:
+    for adapter in (CODEX, CODEX_EXEC):
+        assert check_harness(adapter, ROOT / "examples" / "codex") == []
