@@ -20,7 +20,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 CORE = {"click", "msgspec", "wcwidth", "zstandard"}
 
 # Bytes of other programs, which name the machines they came from.
-NATIVE = ("examples/claude-code/", "tests/native/", "conformance/")
+NATIVE = ("examples/claude-code/", "examples/codex/", "tests/native/", "conformance/")
 HOME_OF_SOMEONE = re.compile(r"(?:/home/(?!dev/|you/|user/)[\w.-]+|/Users/(?!you/|user/)[\w.-]+|/root)/")
 PACKAGE_HOST = re.compile(r"https?://[^\s\"'<>)]*/simple\b|https?://files\.[\w.-]+")
 
