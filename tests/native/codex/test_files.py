@@ -332,3 +332,12 @@ def test_every_example_is_described() -> None:
 def test_examples_keep_the_promises() -> None:
     for adapter in (CODEX, CODEX_EXEC):
         assert check_harness(adapter, ROOT / "examples" / "codex") == []
+
+
+@pytest.mark.parametrize("size", [10, 100_000, 1_000_000])
+def test_a_first_line_may_be_long(size: int, read: Read) -> None:
+    made = whole(1, "c1", base_instructions={"text": "x" * size})
+    files = Files({f"{FOLDER}/copy.jsonl": made.data})
+    (session,) = CODEX.sessions("/h", files)
+    assert session.native_id == thread(1)
+    assert calls_of(read(made)) == ["c1"]

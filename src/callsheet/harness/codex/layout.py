@@ -36,8 +36,12 @@ TYPES = frozenset(
         "inter_agent_communication_metadata",
     }
 )
-HEAD, MORE = 1 << 14, 1 << 22
-"""Bytes read of a file to know its first line, and once more where that is long."""
+HEAD = 1 << 16
+MORE = (1 << 19, 1 << 22)
+"""Bytes read of a file to know its first line, and again where that is long: it holds the instructions."""
+_BEGINS = re.compile(
+    rb'\{\s*"timestamp"\s*:\s*"[^"]*"\s*,\s*(?:"ordinal"\s*:\s*\d+\s*,\s*)?"type"\s*:\s*"session_meta"'
+)
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NAME = re.compile(rf"rollout-.*?({_UUID})(?:_{_UUID})?\.jsonl(?:\.zst)?\Z", re.IGNORECASE)
 
@@ -112,7 +116,7 @@ def recognises(head: bytes) -> bool:
 def _is_line(data: bytes) -> bool:
     value = _decoded(data)
     if value is None:
-        return data.startswith(b'{"timestamp":"') and b'"type":"session_meta"' in data[:200]
+        return _BEGINS.match(data) is not None  # longer than what was read of it
     kind = value.get("type")
     if isinstance(kind, str) and isinstance(value.get("payload"), dict):
         return kind in TYPES
@@ -145,8 +149,10 @@ def file_at(path: str, folder: Folder) -> RolloutFile:
     """What the first lines of a file say."""
     head = folder.head(path, HEAD)
     found = _from_head(path, head_of(head, HEAD), len(head) < HEAD)
-    if found is None:
-        found = _from_head(path, head_of(folder.head(path, MORE), MORE), True)
+    for size in MORE:
+        if found is None and len(head) == HEAD:
+            more = folder.head(path, size)
+            found = _from_head(path, head_of(more, size), len(more) < size or size == MORE[-1])
     if found is not None:
         return found
     name = _NAME.search(PurePath(path).name)
