@@ -15,6 +15,7 @@ from itertools import pairwise
 from msgspec import Raw
 
 from callsheet.harness._port.pen import Pen, raw_json
+from callsheet.harness.codex.executions import local_path
 from callsheet.harness.codex.shapes import ABSENT, mark, members_of, parts_of, text_of
 from callsheet.records import Change, FileChange, Native, Patch
 
@@ -38,7 +39,7 @@ def changes_of(pen: Pen, raw: Raw) -> list[Change]:
         named = text_of(members.get("path", ABSENT))
         if named:
             kind = text_of(members.get("kind", ABSENT))
-            found.append(Change(path=pen.path(named), change=_WORDS.get(kind or "", kind)))
+            found.append(Change(path=local_path(pen, named), change=_WORDS.get(kind or "", kind)))
     return found
 
 
@@ -47,10 +48,10 @@ def _change(pen: Pen, path: str, members: dict[str, Raw]) -> Change:
     if kind is None and len(members) == 1:
         kind, inner = next(iter(members.items()))
         members = members_of(inner)
-    change = Change(path=pen.path(path), change=_WORDS.get(kind or "", kind))
+    change = Change(path=local_path(pen, path), change=_WORDS.get(kind or "", kind))
     moved = text_of(members.get("move_path", ABSENT))
     if moved:
-        change.old_path, change.path, change.change = change.path, pen.path(moved), "move"
+        change.old_path, change.path, change.change = change.path, local_path(pen, moved), "move"
     diff, content = members.get("unified_diff"), members.get("content")
     if diff is not None and mark(diff) == b'"':
         change.patch = Patch(format="unified", value=diff)
@@ -106,7 +107,9 @@ def _of_part(pen: Pen, part: str) -> Change | None:
     old, new = told.get("--- "), told.get("+++ ")
     if "rename from " in told and "rename to " in told:
         return Change(
-            path=pen.path(told["rename to "]), change="move", old_path=pen.path(told["rename from "])
+            path=local_path(pen, told["rename to "]),
+            change="move",
+            old_path=local_path(pen, told["rename from "]),
         )
     if "deleted file mode " in told or new == _NO_FILE:
         kind = "delete"
@@ -116,7 +119,7 @@ def _of_part(pen: Pen, part: str) -> Change | None:
         kind = "modify"
     side = old if kind == "delete" else new
     path = side[2:] if side and side[:2] in ("a/", "b/") else _from_first(part)
-    return Change(path=pen.path(path), change=kind) if path else None
+    return Change(path=local_path(pen, path), change=kind) if path else None
 
 
 _HEADERS = ("--- ", "+++ ", "rename from ", "rename to ", "deleted file mode ", "new file mode ")

@@ -232,8 +232,11 @@ def exit_code(value: Any) -> int | None:
 def native_path(pen: Pen, value: Any) -> PathRef | None:
     """A recorded path or ``file:`` URL under the session's roots."""
     path = text(value)
-    if path is None:
-        return None
+    return None if path is None else local_path(pen, path)
+
+
+def local_path(pen: Pen, path: str) -> PathRef:
+    """The same of a text."""
     local = file_url(path)
     return pen.path(local if isinstance(local, str) else path)
 

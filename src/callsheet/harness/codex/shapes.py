@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.units import Reading, Unit
-from callsheet.wire.lossless import clean_text, encode_clean
+from callsheet.wire.lossless import clean_text
 from callsheet.wire.lossless import decode as decode_any
 
 ABSENT = Raw()
@@ -131,13 +131,14 @@ class SurveyLine(Struct, gc=False):
     content: Raw = ABSENT
 
 
-def _loose_line(value: dict[str, Any]) -> RolloutLine:
-    line = loosely(RolloutLine, Raw(encode_clean({**value, "payload": None})))
-    inner = value.get("payload")
-    if line is not None and isinstance(inner, dict):
-        line.payload = loosely(Payload, Raw(encode_clean(inner)))
+def _loose_line(data: bytes) -> RolloutLine:
+    line = loosely(RolloutLine, Raw(data), skip="payload")
+    inner = members_of(Raw(data)).get("payload", ABSENT)
+    if line is not None and mark(inner) == b"{":
+        line.payload = loosely(Payload, inner)
         if line.payload is not None:
             return line
+    value = decode_any(data)
     return LooseLine(
         type=text(value.get("type")),
         timestamp=value.get("timestamp"),
@@ -155,13 +156,19 @@ def decoded(decoder: msgspec.json.Decoder[S], raw: Raw) -> S | None:
         return loosely(cast("type[S]", decoder.type), raw)
 
 
-def loosely(kind: type[S], raw: Raw) -> S | None:
-    """A struct with every member that decodes; None where the object names no type that is one, or is no object."""
+def loosely(kind: type[S], raw: Raw, skip: str = "") -> S | None:
+    """A struct with every member that decodes; None where the object names no type that is one, or is no object.
+
+    Args:
+        kind: The struct.
+        raw: The object.
+        skip: A member that has a struct of its own.
+    """
     members = members_of(raw)
     values: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         found = members.get(field.encode_name)
-        if found is None:
+        if found is None or field.name == skip:
             continue
         values[field.name] = found if field.type is Raw else value_of(found)
     named = members.get("type", ABSENT)
@@ -182,16 +189,19 @@ def loose_types(value: Any, inside: tuple[str, ...]) -> str:
     return "/".join(found)
 
 
-def _loose_survey(value: dict[str, Any]) -> SurveyLine:
-    line = loosely(SurveyLine, Raw(encode_clean({**value, "payload": None})))
-    inner = value.get("payload")
-    if line is not None and isinstance(inner, dict):
-        line.payload = loosely(SurveyPayload, Raw(encode_clean({**inner, "item": None})))
+def _loose_survey(data: bytes) -> SurveyLine:
+    members = members_of(Raw(data))
+    line = loosely(SurveyLine, Raw(data), skip="payload")
+    inner = members.get("payload", ABSENT)
+    if line is not None and mark(inner) == b"{":
+        line.payload = loosely(SurveyPayload, inner, skip="item")
         if line.payload is not None:
-            if isinstance(inner.get("item"), dict):
-                line.payload.item = loosely(SurveyItem, Raw(encode_clean(inner["item"])))
+            item = members_of(inner).get("item", ABSENT)
+            line.payload.item = loosely(SurveyItem, item) if item else None
             return line
-    return SurveyLine(type=text(value.get("type")), ordinal=value.get("ordinal"))
+    return SurveyLine(
+        type=text_of(members.get("type", ABSENT)), ordinal=value_of(members.get("ordinal", ABSENT))
+    )
 
 
 def _own(value: dict[str, Any]) -> bool:
@@ -199,8 +209,8 @@ def _own(value: dict[str, Any]) -> bool:
     return isinstance(value.get("type"), str) and isinstance(value.get("payload"), dict)
 
 
-line_reading: Reading[RolloutLine] = Reading(msgspec.json.Decoder(RolloutLine), _loose_line, _own)
-survey_reading: Reading[SurveyLine] = Reading(msgspec.json.Decoder(SurveyLine), _loose_survey, _own)
+line_reading: Reading[RolloutLine] = Reading(msgspec.json.Decoder(RolloutLine), None, _own, _loose_line)
+survey_reading: Reading[SurveyLine] = Reading(msgspec.json.Decoder(SurveyLine), None, _own, _loose_survey)
 
 
 def line_of(data: bytes) -> RolloutLine:
@@ -208,8 +218,7 @@ def line_of(data: bytes) -> RolloutLine:
     try:
         return line_reading.decoder.decode(data)
     except FAILS:
-        value = decode_any(data)
-        return _loose_line(value) if isinstance(value, dict) else RolloutLine()
+        return _loose_line(data)
 
 
 payload_decoder = msgspec.json.Decoder(Payload)

@@ -154,7 +154,6 @@ class Survey:
         self.searches: dict[bytes, tuple[int, int, SearchEvent | None]] = {}
         self.secrets: dict[str, Asked] = {}
         self.secrets_given: dict[str, bool] = {}
-        self.invented_turns: set[str] = set()
         self._tape = tape
         self._veil = veil
         self._keep_reasoning = keep_reasoning
@@ -342,10 +341,6 @@ class Survey:
             self._reasoning(number, unit, kind)
         elif kind == "thread_name_updated" and text(payload.thread_name):
             self.title = (payload.thread_name, self._place(number, unit))
-        elif kind == "task_started" and type(unit.native.ordinal if unit.native else None) is int:
-            ordinal = unit.native.ordinal if unit.native else None
-            if payload.turn_id == f"rollout-{ordinal}":
-                self.invented_turns.add(payload.turn_id)
 
     def _search(self, action: msgspec.Raw, event: SearchEvent | None) -> None:
         """Counts a search without id, or an event that names one, by what is searched for."""

@@ -39,6 +39,8 @@ NOT_ASKED = "raw chain of thought is kept only when asked for"
 ENCRYPTED = "encrypted by the model's provider"
 
 MOST = 1 << 53
+INVENTED = "rollout-"
+"""How the ids of turns begin that a migration made up; Codex's own are UUIDs."""
 NOTHING = (b"", b"null", b'""')
 """Contents that say nothing."""
 _TAG = re.compile(r"\s*<([A-Za-z][A-Za-z_-]{0,40})>")
@@ -239,7 +241,7 @@ class Talk:
         if isinstance(payload.error, dict):
             record.status = "failed"
             record.error = error_of(payload.error)
-        if turn_id in self._survey.invented_turns:
+        if turn_id is not None and turn_id.startswith(INVENTED):
             assert record.native is not None
             record.native.synthetic = True
             if kind == "task_complete":

@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.units import Reading
-from callsheet.harness.codex.shapes import ABSENT, decoded, loosely, text
-from callsheet.wire.lossless import encode_clean
+from callsheet.harness.codex.shapes import ABSENT, decoded, loosely, members_of, text, text_of
 
 ITEMS = frozenset({"item.started", "item.updated", "item.completed"})
 TYPES = frozenset({"thread.started", "turn.started", "turn.completed", "turn.failed", "error"}) | ITEMS
@@ -61,8 +60,8 @@ class Event(Struct, gc=False):
     session_id: Any = None
 
 
-def _loose(value: dict[str, Any]) -> LogLine:
-    return loosely(LogLine, Raw(encode_clean(value))) or LogLine(type=text(value.get("type")))
+def _loose(data: bytes) -> LogLine:
+    return loosely(LogLine, Raw(data)) or LogLine(type=text_of(members_of(Raw(data)).get("type", ABSENT)))
 
 
 def _own(value: dict[str, Any]) -> bool:
@@ -70,7 +69,7 @@ def _own(value: dict[str, Any]) -> bool:
     return is_new(value) or is_event(value)
 
 
-reading: Reading[LogLine] = Reading(msgspec.json.Decoder(LogLine), _loose, _own)
+reading: Reading[LogLine] = Reading(msgspec.json.Decoder(LogLine), None, _own, _loose)
 event_decoder = msgspec.json.Decoder(Event)
 _head = msgspec.json.Decoder(Head)
 
