@@ -55,3 +55,10 @@ class ProducerError(CallsheetError):
 
 class UsageError(CallsheetError):
     """The person asked for something that cannot be done; exit code 2."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something could not be read, in words that are the same for every command."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file or folder"
+    return getattr(error, "strerror", None) or str(error)

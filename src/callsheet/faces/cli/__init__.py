@@ -155,7 +155,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except CallsheetError as error:
         return _complain(str(error))
     except OSError as error:
-        from callsheet.faces.cli.terminal import reason_of
+        from callsheet.errors import reason_of
 
         name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else None
         return _complain(": ".join(word for word in (name, reason_of(error)) if word))

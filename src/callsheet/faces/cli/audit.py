@@ -44,8 +44,8 @@ def audit(bundle: str, as_json: bool, explain: str | None) -> int:
       callsheet audit out/5dd2e94d-807f-4903-b8e4-2497aa981da8 --explain r17
     """  # noqa: D301
     from callsheet.audit import Audit
-    from callsheet.errors import CallsheetError
-    from callsheet.faces.cli.terminal import Bar, Printer, complain, reason_of
+    from callsheet.errors import CallsheetError, reason_of
+    from callsheet.faces.cli.terminal import Bar, Printer, complain
     from callsheet.records.bundle import Bundle
 
     bar = Bar()

@@ -1,7 +1,4 @@
-"""What a folder holds: bundles, or sessions as an agent stored them.
-
-Owns the search for bundles, and the list that stands for a sheet where there is more than one session: a sheet is of
-one. A folder of bundles is never taken for a folder of native sessions.
+"""The list of a folder's sessions, which stands for a sheet where there is more than one: a sheet is of one.
 
 Must never know: native shapes, rows.
 """
@@ -17,16 +14,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from callsheet.errors import SourceError
-from callsheet.faces.cli.briefs import Brief, brief_of_bundle
-from callsheet.faces.cli.terminal import Bar, Printer, complain, reason_of
+from callsheet.errors import SourceError, reason_of
+from callsheet.faces.cli.terminal import Bar, Printer, complain
+from callsheet.library.briefs import Brief, brief_of_bundle
 from callsheet.paint import Line, Span, visible
 from callsheet.paint.cells import cut, width
-from callsheet.records.bundle import Bundle, is_bundle
+from callsheet.records.bundle import Bundle
 from callsheet.rows.text import counted
 
-_DEPTH = 3
-"""Folders below a folder in which bundles are looked for."""
 _UNREADABLE = (OSError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile)
 
 
@@ -41,28 +36,6 @@ class Listed(NamedTuple):
     path: str
     brief: Brief
     stream: str | None = None
-
-
-def bundles_in(folder: Path) -> list[Path]:
-    """The bundles below a folder, which is none itself."""
-    found: list[Path] = []
-    folders = [folder]
-    for _ in range(_DEPTH):
-        inner = [one for at in folders for one in sorted(at.iterdir()) if not one.name.startswith(".")]
-        bundles = {one for one in inner if is_bundle(one)}
-        found += [one for one in inner if one in bundles]
-        folders = [one for one in inner if one.is_dir() and not one.is_symlink() and one not in bundles]
-    return found
-
-
-def native_files(folder: Path) -> Counter[str]:
-    """The files below a folder that hold native sessions, and how many each."""
-    from callsheet.library.importing import find_sessions
-
-    try:
-        return Counter(session.main for _, session in find_sessions(folder, None))
-    except SourceError:
-        return Counter()
 
 
 def list_sessions(folder: Path, bundles: list[Path], files: Counter[str], out: Printer, most: int) -> None:

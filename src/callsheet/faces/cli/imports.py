@@ -18,10 +18,10 @@ from pathlib import Path
 import msgspec
 
 from callsheet.errors import SourceError
-from callsheet.faces.cli.briefs import Brief, brief_of_bundle
-from callsheet.faces.cli.places import bundles_folder
 from callsheet.faces.cli.terminal import Bar, Printer, complain, write_json
+from callsheet.library.briefs import Brief, brief_of_bundle
 from callsheet.library.importing import Failure, Imported, adapter_for, discover, import_sources
+from callsheet.library.places import bundles_folder
 from callsheet.library.workbench import printable
 from callsheet.records.bundle import Bundle
 from callsheet.rows.text import counted

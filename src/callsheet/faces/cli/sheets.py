@@ -18,8 +18,7 @@ from pathlib import Path
 import msgspec
 
 from callsheet.errors import CallsheetError, RecordError, SourceError, UsageError
-from callsheet.faces.cli.folders import bundles_in, list_sessions, native_files
-from callsheet.faces.cli.sources import OpenSession, Reading, is_stream, open_sessions
+from callsheet.faces.cli.folders import list_sessions
 from callsheet.faces.cli.terminal import (
     Bar,
     Printer,
@@ -29,6 +28,7 @@ from callsheet.faces.cli.terminal import (
     sheet_width,
     write_json,
 )
+from callsheet.library.opening import OpenSession, Reading, bundles_in, is_stream, native_files, open_sessions
 from callsheet.paint import Look, Span, paint_foot, paint_head, paint_rows
 from callsheet.pairing import Tally
 from callsheet.records.bundle import Diagnostic, is_bundle

@@ -48,13 +48,6 @@ def complain(message: str) -> None:
     _write(sys.stderr, f"callsheet: {visible(message)}")
 
 
-def reason_of(error: BaseException) -> str:
-    """Why something could not be read, in words that are the same for every command."""
-    if isinstance(error, FileNotFoundError):
-        return "no such file or folder"
-    return getattr(error, "strerror", None) or str(error)
-
-
 def is_terminal(stream: TextIO) -> bool:
     """Whether a person looks at this stream."""
     return stream.isatty()

@@ -39,8 +39,8 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
       callsheet validate out/5dd2e94d-807f-4903-b8e4-2497aa981da8
       callsheet validate stream.jsonl --json | jq -r .rule | sort | uniq -c
     """  # noqa: D301
-    from callsheet.errors import SourceError
-    from callsheet.faces.cli.terminal import Bar, Printer, complain, reason_of
+    from callsheet.errors import SourceError, reason_of
+    from callsheet.faces.cli.terminal import Bar, Printer, complain
     from callsheet.rules import Checked
 
     printer, bar = Printer(sys.stdout), Bar()
@@ -75,7 +75,7 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
 def _targets(path: Path) -> list[Path]:
     """The streams and bundles that a PATH means."""
     from callsheet.errors import SourceError
-    from callsheet.faces.cli.folders import bundles_in
+    from callsheet.library.opening import bundles_in
     from callsheet.records.bundle import is_bundle
 
     if not path.exists():

@@ -2,7 +2,7 @@
 
 Owns the answer to 'what is this?' by content: a bundle (folder or zip), a stream of records, or something
 that an agent stored, which is imported into a private folder that is gone afterwards. Standard input is
-spooled there first.
+spooled there first. A folder of bundles is never taken for a folder of native sessions.
 
 Must never know: how a sheet is drawn.
 """
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -21,8 +22,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from callsheet.errors import RecordError, SourceError, UsageError
-from callsheet.faces.cli.terminal import reason_of
+from callsheet.errors import RecordError, SourceError, UsageError, reason_of
 from callsheet.records import FORMAT, TYPES
 from callsheet.records.bundle import Bundle, Diagnostic, is_bundle
 from callsheet.rows import Limits, Sheet, View
@@ -34,6 +34,8 @@ OnBad = Callable[[RecordError], None]
 OpenFile = Callable[[str], AbstractContextManager[BinaryIO]]
 _UNREADABLE = (KeyError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 """What a broken zip or a missing member may raise."""
+_DEPTH = 3
+"""Folders below a folder in which bundles are looked for."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,3 +260,25 @@ def _of_native(
         raise SourceError("no session here can be read", path=name)
     if not shown:
         raise UsageError(f"{name}: no stream {stream} in any session here")
+
+
+def bundles_in(folder: Path) -> list[Path]:
+    """The bundles below a folder, which is none itself."""
+    found: list[Path] = []
+    folders = [folder]
+    for _ in range(_DEPTH):
+        inner = [one for at in folders for one in sorted(at.iterdir()) if not one.name.startswith(".")]
+        bundles = {one for one in inner if is_bundle(one)}
+        found += [one for one in inner if one in bundles]
+        folders = [one for one in inner if one.is_dir() and not one.is_symlink() and one not in bundles]
+    return found
+
+
+def native_files(folder: Path) -> Counter[str]:
+    """The files below a folder that hold native sessions, and how many each."""
+    from callsheet.library.importing import find_sessions
+
+    try:
+        return Counter(session.main for _, session in find_sessions(folder, None))
+    except SourceError:
+        return Counter()
