@@ -52,6 +52,10 @@ demo: $(VENV)/.core
 	@echo
 	$(BIN)/callsheet show $(DEMO_SESSION)
 
+$(VENV)/.live: $(VENV)/.dev pyproject.toml
+	$(PIP) install --editable '.[dev,live]'
+	@touch $@
+
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(PYTEST_SHARED) $(PYTEST_ARGS)
 
@@ -70,7 +74,7 @@ docs-check: $(VENV)/.dev
 	$(BIN)/python -m callsheet.testing.reference --check
 	$(BIN)/python -m callsheet.testing.silences --check
 
-test-live: $(VENV)/.dev
+test-live: $(VENV)/.live
 	@if [ -n "$$(find tests/live -name 'test_*.py' 2>/dev/null)" ]; then \
 		$(BIN)/python -m pytest tests/live $(PYTEST_SHARED); \
 	else \

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from callsheet.harness.acp import ACP
-from callsheet.harness.acp.shapes import FROM_AGENT
+from callsheet.harness._port.frames import FROM_AGENT
 from callsheet.testing.check_harness import check_harness
 from tests.native.acp.conftest import OPTIONS, PATH, SESSION, Log, Read, sheet_of
 

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from callsheet.harness.acp.fold import Fold, Known, Settled
+from callsheet.harness.acp.fold import Fold, Known
 from callsheet.harness.acp.stored import ACP
 
-__all__ = ["ACP", "Fold", "Known", "Settled"]
+__all__ = ["ACP", "Fold", "Known"]

@@ -17,16 +17,17 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from callsheet.harness._port import Desk
+from callsheet.harness._port.fold import Settled, Tray
 from callsheet.harness._port.parts import ABSENT, members_of, part_at, text_of, whole_number_of
 from callsheet.harness._port.pen import Pen
-from callsheet.harness._port.units import Hole, Unit
+from callsheet.harness._port.units import Hole, Reading, Unit
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.acp.asks import Asked, Asks
 from callsheet.harness.acp.calls import VERSIONS, Calls, Version
-from callsheet.harness.acp.shapes import Frame, LogLine, frames_of, id_text, received
+from callsheet.harness.acp.shapes import Frame, LogLine, frames_of, id_text, log_reading, received
 from callsheet.harness.acp.talk import Talk
 from callsheet.harness.acp.terminals import Terminals
-from callsheet.records import FORMAT, Agent, Native, Parent, Record, Ref, SourceEntry
+from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import AgentRule, Registry, load
 from callsheet.registry.versions import in_ranges
@@ -64,30 +65,6 @@ class Known(Struct):
     replied: set[tuple[str, str]] = set()
 
 
-class Settled(NamedTuple):
-    """A record and the session whose stream it belongs to; None for a log without sessions."""
-
-    session: str | None
-    record: Record
-
-
-class Tray:
-    """A stream that only collects: ids are those that a stream of its own would give."""
-
-    def __init__(self, session: str | None, out: list[Settled]) -> None:
-        self.id = session or ""
-        self._session = session
-        self._out = out
-        self._count = 0
-
-    def write(self, record: Record) -> str:
-        """Collects a record and returns its id."""
-        record.id = f"r{self._count}"
-        self._count += 1
-        self._out.append(Settled(self._session, record))
-        return record.id
-
-
 class Request(Struct):
     """A request that waits for its answer."""
 
@@ -122,6 +99,8 @@ class Fold:
         sources: The sources that streams are made from.
         known: What a survey found out, for a log.
     """
+
+    reading: Reading[LogLine] = log_reading
 
     def __init__(
         self, desk: Desk, veil: Veil, sources: list[SourceEntry], known: Known | None = None

@@ -15,22 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
+from callsheet.harness._port.frames import FROM_AGENT, received_at
 from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, text_of
-from callsheet.harness._port.pen import utc, utc_of_ms
 from callsheet.harness._port.units import Reading, Unit
-
-FROM_AGENT: dict[str, bool] = {
-    "agent_to_client": True,
-    "client_to_agent": False,
-    "agent": True,
-    "client": False,
-    "server": True,
-    "recv": True,
-    "send": False,
-    "out": True,
-    "in": False,
-}
-"""Spellings of ``dir``, and whether they mean a frame from the agent."""
 
 CLIENT_METHODS = frozenset(
     {
@@ -71,9 +58,6 @@ AGENT_METHODS = frozenset(
     }
 )
 """Methods that only an agent calls."""
-
-EARLIEST_MS = 100_000_000_000
-"""A smaller ``ms`` counts from the start of the recording: it is no time of day."""
 
 
 class LogLine(Struct, gc=False):
@@ -129,12 +113,7 @@ log_reading: Reading[LogLine] = Reading(msgspec.json.Decoder(LogLine), _loose, _
 
 def received(line: LogLine) -> str | None:
     """When a line was received, RFC 3339 UTC."""
-    found = utc(line.ts)
-    if found is None and type(line.ms) is int and line.ms >= EARLIEST_MS:
-        found = utc_of_ms(line.ms)
-    if found is None and type(line.t) in (int, float) and EARLIEST_MS / 1000 <= line.t < EARLIEST_MS:
-        found = utc_of_ms(round(line.t * 1000))
-    return found
+    return received_at(line.ts, line.ms, line.t)
 
 
 def frames_of(unit: Unit[LogLine]) -> Iterator[Frame]:

@@ -14,10 +14,11 @@ from pathlib import PurePosixPath
 import msgspec
 
 from callsheet.harness._port import Desk, Folder, Session, Stream
+from callsheet.harness._port.fold import Settled
 from callsheet.harness._port.parts import ABSENT, members_of, text_of
 from callsheet.harness._port.units import Hole, Unit, native_units
 from callsheet.harness._port.veil import Veil
-from callsheet.harness.acp.fold import Fold, Settled
+from callsheet.harness.acp.fold import Fold
 from callsheet.harness.acp.shapes import frames_of, log_reading, says_acp
 from callsheet.harness.acp.survey import Survey
 
