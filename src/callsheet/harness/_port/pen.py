@@ -114,6 +114,7 @@ class Pen:
         unit: The native unit at hand.
         source: The source it stands in.
         written: Records written for it, and later ones that cite it.
+        trail: Refs that every record of the unit at hand cites besides (pieces that it completes).
     """
 
     unit: Unit[Any]
@@ -124,6 +125,7 @@ class Pen:
         self.veil = veil
         self.stream = stream
         self.written = 0
+        self.trail: list[Ref] = []
         self.ts: str | None = None
         self.inherited: Inherited | None = None
         self._copies: list[Place] | None = None
@@ -207,6 +209,8 @@ class Pen:
         refs = [self.ref(role, pointer)]
         if self._copies is not None:
             refs += [self.place(copy, role, pointer) for copy in self._copies]
+        if self.trail:
+            refs += self.trail
         return Native(refs=refs, inherited=self.inherited)
 
     # -- writing ------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from __future__ import annotations
 from msgspec import Raw, Struct
 
 from callsheet.harness._port import INLINE_MOST
+from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, text_of, value_of
 from callsheet.harness._port.pen import Pen, raw_json
 from callsheet.harness.acp.calls import Calls, Version
@@ -21,8 +22,6 @@ from callsheet.registry import Registry
 from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
-SECRET_MARKS = ("isSecret", "is_secret", "secret")
-"""Members of a vendor's ``_meta`` that mark a value as secret when true."""
 REFUSALS = ("reject_once", "reject_always")
 
 
@@ -206,28 +205,3 @@ def _option(raw: Raw) -> Option | None:
         name=text_of(members.get("name", ABSENT)),
         kind=text_of(members.get("kind", ABSENT)),
     )
-
-
-def _is_marked(raw: Raw) -> bool:
-    """Whether a part's ``_meta`` marks it as a secret, in whatever vendor's corner."""
-    for vendor in members_of(raw).values():
-        told = members_of(vendor)
-        if any(bytes(told.get(name, ABSENT)) == b"true" for name in SECRET_MARKS):
-            return True
-    return False
-
-
-def secrets_of(members: dict[str, Raw]) -> tuple[bool, set[str]]:
-    """Whether an elicitation asks for a secret as a whole, and which members of its form do."""
-    whole = _is_marked(members.get("_meta", ABSENT))
-    found: set[str] = set()
-    schema = members_of(members.get("requestedSchema", ABSENT))
-    for name, raw in members_of(schema.get("properties", ABSENT)).items():
-        told = members_of(raw)
-        if (
-            text_of(told.get("format", ABSENT)) == "password"
-            or bytes(told.get("writeOnly", ABSENT)) == b"true"
-            or _is_marked(told.get("_meta", ABSENT))
-        ):
-            found.add(name)
-    return whole, found

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from msgspec import Raw
 
+from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, members_of, text_of, value_of, whole_number_of
 from callsheet.harness._port.units import Hole, Unit, native_units
 from callsheet.harness._port.veil import Veil, original_of
-from callsheet.harness.acp.asks import secrets_of
 from callsheet.harness.acp.calls import FINAL
 from callsheet.harness.acp.fold import SESSIONS_MOST, WAITING_MOST, Known, agent_of
 from callsheet.harness.acp.shapes import Frame, LogLine, frames_of, log_reading

@@ -17,8 +17,8 @@ from msgspec import Raw
 from callsheet.harness._port.pen import Pen, raw_json
 from callsheet.harness.claude_code.replies import CallPlace
 from callsheet.harness.claude_code.reread import input_at
+from callsheet.harness.claude_code.seen import Seen
 from callsheet.harness.claude_code.shapes import NativeBlock, text, value_of
-from callsheet.harness.claude_code.survey import Survey
 from callsheet.harness.claude_code.tooluse import (
     AGENTS,
     EMPTY,
@@ -54,7 +54,7 @@ EDITS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 class Asides:
     """Writes the companions of one stream's calls and results."""
 
-    def __init__(self, pen: Pen, survey: Survey, registry: Registry) -> None:
+    def __init__(self, pen: Pen, survey: Seen, registry: Registry) -> None:
         self._pen = pen
         self._survey = survey
         self._states = {(row.entity, row.source, row.value): row.then for row in registry.terminal_status}
@@ -82,8 +82,8 @@ class Asides:
         status, refs = self._early.pop(call_id, (None, []))
         native.refs.extend(refs)
         request = InputRequest(
-            request_id=call_id,
-            id_source="derived",
+            request_id=self._ask_id(call_id),
+            id_source="native" if self._ask_id(call_id) != call_id else "derived",
             call_id=call_id,
             mode="questions",
             questions=questions,
@@ -93,6 +93,10 @@ class Asides:
         self._pen.revise(f"ask {call_id}", request)
         if status is None:
             self._questions[call_id] = request
+
+    def _ask_id(self, call_id: str) -> str:
+        """The id of the request that a question is: the call's, where the source has none of its own."""
+        return call_id
 
     def _propose(self, block: NativeBlock, call_id: str, index: int) -> None:
         """In an agent's file only the call tells of a change: it was requested, no more (harness seam 6)."""
@@ -140,8 +144,8 @@ class Asides:
         if status is None and verdict.status == "completed" and isinstance(use.answers, dict):
             status = "answered"
         request = InputRequest(
-            request_id=result.call_id,
-            id_source="derived",
+            request_id=self._ask_id(result.call_id),
+            id_source="native" if self._ask_id(result.call_id) != result.call_id else "derived",
             call_id=result.call_id,
             mode="questions",
             questions=questions,

@@ -8,21 +8,21 @@ Must never know: results.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
 
 from callsheet.harness._port.pen import Pen
 from callsheet.harness.claude_code.mcp_servers import PREFIX, composite_name
+from callsheet.harness.claude_code.seen import Seen
 from callsheet.harness.claude_code.shapes import FAILS, NativeBlock, NativeLine, text
-from callsheet.harness.claude_code.survey import Survey
 from callsheet.records import Provider, ToolCall
 from callsheet.registry import Tool
 from callsheet.wire import lossless
 
 
-def call_id(survey: Survey, block: NativeBlock, uuid: str | None, index: int) -> tuple[str, str]:
+def call_id(survey: Seen, block: NativeBlock, uuid: str | None, index: int) -> tuple[str, str]:
     """The call id of a block and its source, ``native`` or ``derived``."""
     if type(block.id) is str:
         derived = survey.derived_id(block.id, uuid)
@@ -30,7 +30,7 @@ def call_id(survey: Survey, block: NativeBlock, uuid: str | None, index: int) ->
     return (survey.free_id(f"#{uuid or ''}/{index}"), "derived")
 
 
-def provider(name: str, survey: Survey, call_id: Any) -> Provider:
+def provider(name: str, survey: Seen, call_id: Any) -> Provider:
     """Where an ``mcp__`` tool comes from, by the registry's provider rule.
 
     The prefix says MCP. Server and tool are known only when one recorded pair makes this very name, and no other
@@ -53,8 +53,31 @@ class _UnparsedInput(msgspec.Struct):
 _unparsed = msgspec.json.Decoder(_UnparsedInput)
 
 
-def put_input(pen: Pen, record: ToolCall, raw: Raw, pointer: str) -> None:
+class Told(NamedTuple):
+    """What frames tell of a call beside its block.
+
+    Attributes:
+        own: The arguments as the model wrote them, put together from their pieces; None where these were not sent.
+        title: A display name.
+    """
+
+    own: bytes | None = None
+    title: str | None = None
+
+
+NOTHING = Told()
+
+
+def put_input(pen: Pen, record: ToolCall, raw: Raw, pointer: str, own: bytes | None = None) -> None:
     """Sets ``input`` or, where that would lose something, ``inputText`` (ASR-254)."""
+    if own is not None:
+        # The harness normalises what it stores and frames: only the pieces have the model's own text.
+        if not lossless.lossless(own):
+            record.input_text = own.decode("utf-8", "replace")
+            return
+        if not raw or lossless.decode(own) != lossless.decode(bytes(raw)):
+            record.input = Raw(own)
+            return
     if not raw:
         pen.capture(record, "input", "absent")
         return
@@ -79,8 +102,9 @@ def tool_call(
     index: int,
     line: NativeLine,
     inference: str | None,
-    survey: Survey,
+    survey: Seen,
     tools: dict[str, Tool],
+    told: Told = NOTHING,
 ) -> str:
     """Writes the call of one block; returns its call id."""
     pointer = f"/message/content/{index}"
@@ -94,6 +118,7 @@ def tool_call(
         call_id_source=id_source,
         inference_id=inference,
         requested_by="model",
+        title=told.title,
         native=native,
     )
     if type(name) is str:
@@ -105,6 +130,6 @@ def tool_call(
             record.provider = provider(name, survey, block.id)
     else:
         pen.capture(record, "name", "absent")
-    put_input(pen, record, block.input, f"{pointer}/input")
+    put_input(pen, record, block.input, f"{pointer}/input", told.own)
     pen.write(record)
     return own_id

@@ -15,8 +15,8 @@ from msgspec import Raw
 
 from callsheet.harness._port.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code import blocks
+from callsheet.harness.claude_code.seen import Seen
 from callsheet.harness.claude_code.shapes import NativeLine, NativeMessage, is_short, text, value_of
-from callsheet.harness.claude_code.survey import Survey
 from callsheet.harness.claude_code.tooluse import exit_code
 from callsheet.records import Compaction, Count, Hook, Message, Notice, Part, Turn, Usage
 from callsheet.registry import LineRule, Registry
@@ -69,7 +69,7 @@ class Lines:
 class Events:
     """Writes the records of one stream's lines that are neither messages of user or model, nor results."""
 
-    def __init__(self, pen: Pen, survey: Survey, registry: Registry, lines: Lines) -> None:
+    def __init__(self, pen: Pen, survey: Seen, registry: Registry, lines: Lines) -> None:
         self._pen = pen
         self._survey = survey
         self._lines = lines

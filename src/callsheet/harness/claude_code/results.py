@@ -20,6 +20,7 @@ from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.attached import Attached
 from callsheet.harness.claude_code.deliveries import Delivery
 from callsheet.harness.claude_code.replies import CallPlace
+from callsheet.harness.claude_code.seen import Seen
 from callsheet.harness.claude_code.sent_block import cut
 from callsheet.harness.claude_code.shapes import (
     ABSENT,
@@ -31,7 +32,6 @@ from callsheet.harness.claude_code.shapes import (
     text,
     value_of,
 )
-from callsheet.harness.claude_code.survey import Survey
 from callsheet.harness.claude_code.tooluse import EMPTY, ToolUse, duration_ms, exec_of, tool_use
 from callsheet.harness.claude_code.verdicts import Verdict, Verdicts
 from callsheet.records import Error, Exec, ToolResult
@@ -55,18 +55,23 @@ UNREADABLE = "the request's copy could not be read"
 class Results:
     """Turns the result blocks of one file into records."""
 
+    report = "/toolUseResult"
+    """Where a line keeps what the tool reports of itself."""
+
     def __init__(
         self,
         pen: Pen,
-        survey: Survey,
+        survey: Seen,
         registry: Registry,
         attached: Attached,
         listed: frozenset[str],
         is_agent: Callable[[str], bool],
+        was_asked: Callable[[str], bool] = lambda _call: False,
     ) -> None:
         self._pen = pen
         self._listed = listed
         self._is_agent = is_agent
+        self._was_asked = was_asked
         self._survey = survey
         self._attached = attached
         self._rules = registry.content
@@ -101,6 +106,8 @@ class Results:
             native=pen.native("result", pointer),
         )
         self._link(record, line, block, doubt)
+        if isinstance(block.tool_use_id, str) and self._was_asked(block.tool_use_id):
+            record.permission = None  # the request has a record of its own (ASR-278)
         self._say_content(record, line, block, index, raw, call)
         if use is not EMPTY:
             self._say_exec(record, use, call.name if call else None)
@@ -118,8 +125,13 @@ class Results:
             record.native.extra = Raw(msgspec.json.encode({"userFeedback": line.userFeedback}))
         for code, message in verdict.doubts:
             pen.desk.diagnose(code, message, pen.source, pen.unit.line.number)
-        pen.write(record)
+        self._write(record, index)
         return record, use, verdict, call
+
+    def _write(self, record: ToolResult, index: int) -> None:
+        """Writes the record of a block."""
+        del index
+        self._pen.write(record)
 
     # -- which call ---------------------------------------------------------------------------------------------
 
@@ -190,7 +202,7 @@ class Results:
                 self._say_exact_text(record, f"/message/content/{index}/content")
             if b'"persistedOutputPath"' in unit.data:
                 self._say_persisted(record, raw)
-            if raw and pen.inline(record, "raw", raw, "/toolUseResult"):
+            if raw and pen.inline(record, "raw", raw, self.report):
                 record.raw = raw
             return
         pen.capture(record, "content", "absent", reason=reason)
@@ -288,7 +300,7 @@ class Results:
         pointers = (f"/message/content/{index}", "/message/content", "/message")
         parts = ['"block":' + next(filter(None, map(pen.exact, pointers)), "null")]
         if raw:
-            parts.insert(0, f'"toolUseResult":{pen.exact("/toolUseResult")}')
+            parts.insert(0, f'"toolUseResult":{pen.exact(self.report)}')
         exact = ("{" + ",".join(parts) + "}").encode()
         if len(both) <= INLINE_MOST and lossless.lossless(bytes(both)):
             record.raw = both

@@ -78,6 +78,8 @@ class NativeLine(Struct, gc=False):
     rendered: Any = None
     durationMs: Any = None
     contextUsage: Any = None
+    framed: Any = None
+    isReplay: Any = None
 
 
 class _RawMessage(Struct, gc=False):

@@ -14,9 +14,10 @@ from typing import Any
 from callsheet.harness._port.pen import Pen, amount, raw_json
 from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.asides import Asides
-from callsheet.harness.claude_code.calls import tool_call
+from callsheet.harness.claude_code.calls import NOTHING, Told, tool_call
 from callsheet.harness.claude_code.events import Events, Lines
 from callsheet.harness.claude_code.results import Results
+from callsheet.harness.claude_code.seen import Seen
 from callsheet.harness.claude_code.shapes import (
     CALLS,
     NativeBlock,
@@ -27,7 +28,6 @@ from callsheet.harness.claude_code.shapes import (
     text,
     value_of,
 )
-from callsheet.harness.claude_code.survey import Survey
 from callsheet.harness.claude_code.verdicts import says_of_one
 from callsheet.records import Exec, Message, Part, Reasoning, ToolCall, ToolResult
 from callsheet.registry import Registry
@@ -41,6 +41,8 @@ SMALL = (
     "promptSource",
     "isSidechain",
     "entrypoint",
+    "framed",
+    "isReplay",
 )
 """Members that the ``[[line]]`` rows of user lines name."""
 BANGS = 256
@@ -53,7 +55,7 @@ class Talk:
     def __init__(
         self,
         pen: Pen,
-        survey: Survey,
+        survey: Seen,
         registry: Registry,
         lines: Lines,
         events: Events,
@@ -84,13 +86,20 @@ class Talk:
         if type(content) is list:
             for index, block in enumerate(content):
                 if block.type in CALLS:
-                    call_id = tool_call(self._pen, block, index, line, inference, self._survey, self._tools)
+                    call_id = tool_call(
+                        self._pen, block, index, line, inference, self._survey, self._tools, self.told(block)
+                    )
                     self._asides.after_call(block, call_id, index, line.isSidechain is True)
                 else:
                     self._said(line, block, index, author, inference)
         elif type(content) is str:
             self._write_message(author, blocks.parts(content, self._pen.desk), "/message/content", inference)
         self._events.usage(message)
+
+    def told(self, block: NativeBlock) -> Told:
+        """What is known of a call beside its block."""
+        del block
+        return NOTHING
 
     def _said(
         self, line: NativeLine, block: NativeBlock, index: int, author: str, inference: str | None

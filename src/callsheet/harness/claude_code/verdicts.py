@@ -37,6 +37,7 @@ SMALL = (
     "entrypoint",
     "promptSource",
     "version",
+    "framed",
 )
 """Members of the line that tables may name."""
 
@@ -90,6 +91,7 @@ class Verdicts:
             line.toolDenialBeforeRun,
             line.entrypoint,
             line.promptSource,
+            line.framed,
             block.is_error,
             type(block.is_error),
             use,
@@ -158,7 +160,12 @@ class Verdicts:
 
 def _undecided(line: NativeLine) -> NativeLine:
     """What a line with several results says of each."""
-    return NativeLine(version=line.version, entrypoint=line.entrypoint, promptSource=line.promptSource)
+    return NativeLine(
+        version=line.version,
+        entrypoint=line.entrypoint,
+        promptSource=line.promptSource,
+        framed=line.framed,
+    )
 
 
 def says_of_one(line: NativeLine) -> bool:
