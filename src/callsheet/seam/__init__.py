@@ -20,7 +20,18 @@ from callsheet.seam.agents import (
     Unusable,
     Wish,
 )
-from callsheet.seam.driver import Driver, Ended, Opened, Reply, Send, Step
+from callsheet.seam.driver import (
+    Driver,
+    Ended,
+    NotServed,
+    Opened,
+    Reply,
+    Send,
+    Serve,
+    Served,
+    Serving,
+    Step,
+)
 from callsheet.seam.events import (
     CallPreview,
     Event,
@@ -84,6 +95,7 @@ __all__ = [
     "Lost",
     "MessagePreview",
     "Missing",
+    "NotServed",
     "NotStarted",
     "Noted",
     "Opened",
@@ -98,6 +110,9 @@ __all__ = [
     "RequestClosed",
     "RequestOpened",
     "Send",
+    "Serve",
+    "Served",
+    "Serving",
     "Step",
     "ThoughtPreview",
     "TurnChanged",

@@ -11,9 +11,9 @@ An unknown frame gives no step and is kept in the frame log.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from callsheet.seam.agents import Ability, Launch, Wish
 from callsheet.seam.events import Event
@@ -51,7 +51,47 @@ class Ended(Struct, frozen=True, tag=True):
     result: TurnResult
 
 
-Step = Send | Opened | Ended | Event
+class Serve(Struct, frozen=True, kw_only=True, tag=True):
+    """The agent wants to use files or terminals through its client; only drivers that are ``Serving`` say this.
+
+    The shell carries it out inside the session's folder or refuses it, in its own time, and passes what came of it to
+    ``Serving.served``. Meanwhile the turn goes on.
+
+    Attributes:
+        key: Names the request.
+        method: What is wanted, in the protocol's word (``fs/read_text_file``, ``terminal/create``, …).
+        params: With what, as the agent wrote it: any JSON value.
+    """
+
+    key: str
+    method: str
+    params: Raw
+
+
+class Served(Struct, frozen=True, tag=True):
+    """What came of a ``Serve``.
+
+    Attributes:
+        result: The answer's JSON object.
+    """
+
+    result: Raw
+
+
+class NotServed(Struct, frozen=True, tag=True):
+    """A ``Serve`` that was refused, or went wrong.
+
+    Attributes:
+        reason: Why, for the agent to read.
+        kind: ``invalid``: the request itself is wrong; ``refused``: it leads out of the folder; ``missing``: there is
+            no such thing; ``failed``: the system said no.
+    """
+
+    reason: str
+    kind: Literal["invalid", "refused", "missing", "failed"] = "failed"
+
+
+Step = Send | Opened | Ended | Serve | Event
 """What a driver wants done, in order."""
 
 
@@ -105,3 +145,11 @@ class Driver(Protocol):
 
         Called once for every frame, in order, before the frame is written; for a sent frame after ``answer``.
         """
+
+
+@runtime_checkable
+class Serving(Driver, Protocol):
+    """A driver whose agent may use files and terminals of its client."""
+
+    def served(self, key: str, outcome: Served | NotServed) -> list[Step]:
+        """Passes on what came of a ``Serve``; nothing when the agent does not wait for it any more."""
