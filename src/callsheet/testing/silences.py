@@ -203,11 +203,9 @@ def _is_above(member: str, other: str) -> bool:
 
 def _facts(registry: Registry, record: str, member: str) -> list[Fact]:
     """Entries for a member, for what it stands in, or for what stands in it."""
-    own = [fact for fact in registry.fact if fact.record == record]
-    exact = [fact for fact in own if fact.member == member]
-    above = [fact for fact in own if member.startswith(f"{fact.member}.")]
-    below = [fact for fact in own if fact.member.startswith(f"{member}.")]
-    return exact or above or below
+    own = [fact for fact in registry.fact if fact.record in (record, "*")]
+    said = [fact for fact in own if _is_above(fact.member, member)]
+    return said or [fact for fact in own if fact.member.startswith(f"{member}.")]
 
 
 def written_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None:
