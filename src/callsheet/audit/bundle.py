@@ -1,7 +1,7 @@
 """The audit of a whole bundle: every record of every stream, then what no record speaks of.
 
 Owns: the order of the passes, what the streams say of each other, the counts (every native line and every
-native call and result is cited), and what was read as evidence.
+native call and result is cited), what was read as evidence, and that the answers to secrets are looked for last.
 
 Must never know: harness code. What one harness writes where, the registry says.
 """
@@ -19,6 +19,7 @@ from callsheet.audit.facts import Facts
 from callsheet.audit.finding import COUNT, REF, Claim, Finding, Json, pointer_of, rule_of
 from callsheet.audit.heads import Family
 from callsheet.audit.ledger import Ledger, head_of
+from callsheet.audit.secrets import Secrets
 from callsheet.audit.sources import Sources, Used
 from callsheet.audit.stream import StreamAudit
 from callsheet.records.bundle import Bundle, StreamEntry
@@ -135,6 +136,7 @@ class Audit:
             self.totals.used[name] = source.used
             if source.used == "none":
                 yield Finding(None, f"/sources/{name}", source.entry.path, REF, f"no evidence: {source.why}")
+        secrets = Secrets(self.sources)
         for number, entry in enumerate(self.bundle.manifest.streams):
             with self.stream(entry) as stream, self.bundle.open(entry.file) as file:
                 self.totals.streams += 1
@@ -147,13 +149,16 @@ class Audit:
                         message = f"the stream has {found}"
                         yield Finding(None, f"/streams/{number}/{member}", said, REF, message, entry.id)
                 for line, record, claims in stream.walk(file):
+                    secrets.note(record)
                     self.totals.records += 1
                     self.totals.facts += len(claims)
                     if self._progress is not None:
                         self._progress(entry.id, line, ledger.records)
                     yield from findings_of(record, claims, entry.id, line)
                 self.totals.unread += stream.unread
+                secrets.learn(stream)
         yield from self._uncited()
+        yield from secrets.findings(self.bundle)
 
     def _uncited(self) -> Iterator[Finding]:
         for name, source in self.sources.all.items():

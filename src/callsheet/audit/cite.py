@@ -63,6 +63,18 @@ class Cite(NamedTuple):
         return f"{self.source.entry.path}:{self.line}" if self.line else self.source.entry.path
 
 
+def cite_of(number: int, ref: Json, source: Source, data: bytes) -> Cite:
+    """A ref with the bytes that it leads to."""
+    role = ref["role"] if isinstance(ref.get("role"), str) else ""
+    pointer = ref["pointer"] if isinstance(ref.get("pointer"), str) else ""
+    line = ref["line"] if isinstance(ref.get("line"), int) else 0
+    try:
+        root = decode(data.removeprefix(BOM))
+    except NotJson:
+        root = data.decode("utf-8", "replace") if "table" in ref else MISSING
+    return Cite(number, role, source, line, data, root, pointer, follow(root, pointer), ref.get("sha256"))
+
+
 class Cites(NamedTuple):
     """The refs of one record.
 

@@ -192,6 +192,17 @@ def attempts(case: Case, fact: Fact, value: Any, bound: tuple[int, ...]) -> Iter
             yield Attempt(evidence, [] if agree(value, made) else list(differences(value, made)))
 
 
+def values_of(case: Case, fact: Fact) -> Iterator[Any]:
+    """What one entry makes of the lines that a record cites, whatever the record says."""
+    if fact.via in ("parts", "exact_text"):
+        return  # these compare; they make nothing
+    for cite, found in case.readings(fact, ()):
+        for pointed in [[Pointed("", cite.root)]] if fact.pointer == "" else _rows(found):
+            made = _made(case, cite, fact, pointed, None)
+            if made is not MISSING:
+                yield made
+
+
 def _at(cite: Cite, pointer: str) -> Any:
     return follow(cite.part if pointer.startswith(".") else cite.root, pointer)
 

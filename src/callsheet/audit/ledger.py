@@ -191,6 +191,19 @@ class Ledger:
             source = str(refs[0].get("source"))
             self._responses[source] = max(line, self._responses.get(source, 0))
 
+    def records_of(self, kind: str) -> Iterator[Json]:
+        """The records of one type, read again."""
+        self._file.seek(0)
+        for line in stream_lines(self._file):
+            if kind.encode() not in line.data:
+                continue
+            try:
+                record = decode(line.data)
+            except NotJson:
+                continue
+            if isinstance(record, dict) and record.get("type") == kind:
+                yield record
+
     # -- what is asked ------------------------------------------------------------------------------------------
 
     def at(self, position: int) -> Json | None:

@@ -23,6 +23,7 @@ import msgspec
 
 from callsheet.errors import SourceError
 from callsheet.records.bundle import Bundle, NativeSource
+from callsheet.wire.blobs import digest
 from callsheet.wire.files import read_chunks
 from callsheet.wire.inflate import Torn, inflate
 from callsheet.wire.lines import split_lines
@@ -49,6 +50,7 @@ class Source:
         self.why = ""
         self._bundle = bundle
         self._file: BinaryIO | None = None
+        self._bare: BinaryIO | None = None
         self._rows: sqlite3.Connection | None = None
         self._cells: dict[int, tuple[int, int]] | None = None
         self._choose()
@@ -149,6 +151,9 @@ class Source:
         if self._file is not None:
             self._file.close()
             self._file = None
+        if self._bare is not None:
+            self._bare.close()
+            self._bare = None
         if self._rows is not None:
             self._rows.close()
             self._rows = None
@@ -159,6 +164,32 @@ class Source:
             return b""
         self.file.seek(offset)
         return self.file.read(min(size, (self.entry.size or 0) - offset))
+
+    def original(self, ref: dict[str, Any]) -> bytes | None:
+        """The bytes that a ref cites as the source itself has them, behind every mask.
+
+        None where the source is gone, or has other bytes there than the ref tells the digest of.
+        """
+        try:
+            data = self._behind(ref)
+        except (OSError, ValueError, sqlite3.Error):
+            return None
+        return data if data is not None and digest(data) == ref.get("sha256") else None
+
+    def _behind(self, ref: dict[str, Any]) -> bytes | None:
+        if "table" in ref:
+            column = ref["column"] if isinstance(ref.get("column"), str) else None
+            there = Path(self.entry.path).is_file()
+            return self._stored_cell(str(ref["table"]), ref.get("key"), column) if there else None
+        offset, size = ref.get("offset"), ref.get("bytes")
+        if type(offset) is not int or type(size) is not int or offset < 0 or size < 0:
+            return None
+        if not self.masked and self.used != "none":
+            return self.read(offset, size)
+        if self._bare is None:
+            self._bare = self._opened()
+        self._bare.seek(offset)
+        return self._bare.read(min(size, self.entry.size or 0))
 
     def chunks(self) -> Iterator[bytes]:
         """All of it."""
@@ -177,6 +208,9 @@ class Source:
         """
         if self.has_lines:
             return self._copied_cell(table, key, column)
+        return self._stored_cell(table, key, column)
+
+    def _stored_cell(self, table: str, key: Any, column: str | None) -> bytes | None:
         row = self._row(table, key)
         if row is None or (column is not None and column not in row):
             return None

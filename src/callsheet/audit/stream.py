@@ -44,6 +44,7 @@ class StreamAudit:
         entry: What the manifest says of it.
         ledger: What a first pass over it found.
         registry: The registry of its agent; None for an agent that has none.
+        facts: Its entries, likewise.
         unread: Records whose sources cannot be read.
     """
 
@@ -63,7 +64,7 @@ class StreamAudit:
         self._bundle = bundle
         self._reading = reading
         self._family = family
-        self._facts = facts
+        self.facts = facts
 
     def walk(self, file: BinaryIO) -> Iterator[tuple[int, Json, list[Claim]]]:
         """Every record: its line, itself, its claims."""
@@ -98,30 +99,35 @@ class StreamAudit:
         ledger = self.ledger
         cites = self._reading.follow(record, None if kind == "session" else ledger.head.sources)
         yield from cites.claims
-        if self.registry is None or self._facts is None:
+        if self.registry is None or self.facts is None:
             return
         before_at = None
         if isinstance(record.get("supersedes"), str):
             before_at = ledger.position_of(record["supersedes"])
-        case = Case(
-            record=record,
-            kind=kind,
-            cites=cites.good,
-            ledger=ledger,
-            reading=self._reading,
-            bundle=self._bundle,
-            registry=self.registry,
-            before=None if before_at is None else ledger.at(before_at),
-            tool=self.tool_of(record),
-        )
+        case = self.case(record, cites.good, None if before_at is None else ledger.at(before_at))
         yield from check_envelope(case, position, before_at)
         yield from _cite(case)
         if cites.unread:
             self.unread += 1
             return
-        yield from check_native(case, self._facts)
-        yield from check_captures(case, self._facts)
-        yield from self._members(case, self._facts)
+        yield from check_native(case, self.facts)
+        yield from check_captures(case, self.facts)
+        yield from self._members(case, self.facts)
+
+    def case(self, record: Json, cites: list[Cite], before: Json | None = None) -> Case:
+        """A record of this stream with all that its facts may be asked of; its agent has a registry."""
+        assert self.facts is not None
+        return Case(
+            record=record,
+            kind=str(record.get("type")),
+            cites=cites,
+            ledger=self.ledger,
+            reading=self._reading,
+            bundle=self._bundle,
+            registry=self.facts.registry,
+            before=before,
+            tool=self.tool_of(record),
+        )
 
     def tool_of(self, record: Json) -> str | None:
         """The tool of a call, or of the call that a record names."""

@@ -178,6 +178,19 @@ class Bundle:
                 raise SourceError(f"is no regular file: {name!r}", path=str(self.path))
             yield file
 
+    def names(self) -> list[str]:
+        """Every file in it, by the name that ``open`` takes; links and what they lead to are left out."""
+        if self._zip is not None:
+            names = (info.filename for info in self._zip.infolist() if not info.is_dir())
+            return sorted(name.removeprefix(self._top) for name in names if name.startswith(self._top))
+        found = []
+        for folder, _, files in os.walk(self.path):
+            for name in files:
+                path = Path(folder, name)
+                if path.is_file() and not path.is_symlink():
+                    found.append(path.relative_to(self.path).as_posix())
+        return sorted(found)
+
     def size(self, name: str) -> int | None:
         """Bytes of a file of the bundle; None when nothing is there that can be read."""
         try:

@@ -109,6 +109,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         folder: The folder that the thread works in from this line on.
         typed: The words that the person typed, on lines that ``types_in`` holds for.
         types_in: What such a line is.
+        answer_note: What stands before the words that a person typed in an answer.
         cut: What the source puts in the place of what it left out of an output.
         cut_bytes: The length that it cuts to.
     """
@@ -128,6 +129,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     folder: str = ""
     typed: str = ""
     types_in: Conditions = {}
+    answer_note: str = ""
     cut: str = ""
     cut_bytes: int = 0
 

@@ -91,7 +91,10 @@ def audit(request: Json) -> Iterator[auditing.Finding]:
             )
         stream = StreamEntry(id="stream", file="stream.jsonl", sha256=digest(data))
         write_manifest(folder, Manifest(format=FORMAT, streams=[stream], sources=sources))
-        yield from auditing.audit_bundle(Bundle(folder))
+        for finding in auditing.audit_bundle(Bundle(folder)):
+            # The copies are the request's own sources, in clear: what they hold is no doing of the records.
+            if not (finding.rule == "ASR-283" and finding.path.startswith("/sources/")):
+                yield finding
 
 
 def reading(stream: bytes) -> Json:
