@@ -68,9 +68,9 @@ def bundles(made: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[
     return [*made, *imported([ROOT / "examples" / "claude-code", *golden], out)]
 
 
-def imported(paths: list[Path], out: Path) -> list[Path]:
+def imported(paths: list[Path], out: Path, kind: str = "claude-code") -> list[Path]:
     """The bundles of some sources."""
-    found = list(import_sources(paths, out, kind="claude-code"))
+    found = list(import_sources(paths, out, kind=kind))
     assert not [one for one in found if isinstance(one, Failure)]
     return [one.bundle for one in found if not isinstance(one, Failure)]
 

@@ -23,8 +23,8 @@ from callsheet.records.bundle import Bundle
 from callsheet.registry.via import json_text
 from callsheet.wire.masks import SHORTEST
 
-MARKS = ("secret", "isSecret", "is_secret")
-"""Members of a form's schema that mark what is asked for as a secret, when true."""
+MARKS = ("secret", "isSecret", "is_secret", "writeOnly")
+"""Members of a form's schema that mark what is asked for as a secret, when true; so does the format ``password``."""
 DEEPEST = 6
 MOST = 1000
 """Secret requests of a stream whose answers are looked for."""
@@ -79,9 +79,9 @@ def asked_in(record: Json, before: Asked | None) -> Asked | None:
 def _is_marked(value: Any, depth: int) -> bool:
     if not isinstance(value, dict) or depth > DEEPEST:
         return False
-    return any(value.get(mark) is True for mark in MARKS) or any(
-        _is_marked(inner, depth + 1) for inner in value.values()
-    )
+    if value.get("format") == "password" or any(value.get(mark) is True for mark in MARKS):
+        return True
+    return any(_is_marked(inner, depth + 1) for inner in value.values())
 
 
 class Secrets:
