@@ -84,6 +84,7 @@ class Audit:
             {entry.id: entry.parent for entry in bundle.manifest.streams},
             calls,
             {stream: head_of(head).native_id for stream, head in heads.items()},
+            heads,
         )
 
     def __enter__(self) -> Audit:

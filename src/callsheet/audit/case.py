@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from callsheet.audit.branches import Branches
 from callsheet.audit.cite import Cite, Reading
 from callsheet.audit.finding import Json
 from callsheet.audit.ledger import Ledger
@@ -69,6 +70,11 @@ class Case:
         call = None if position is None else self.ledger.at(position)
         found = self.reading.follow(call, self.ledger.head.sources).good if call is not None else []
         return [cite for cite in found if cite.role == "call"]
+
+    @property
+    def branches(self) -> Branches:
+        """The tree of the stream's sources."""
+        return self.reading.branches(self.ledger.head.sources or frozenset())
 
     def blob(self, name: Any) -> bytes | None:
         """The bytes of a blob of the bundle, if it is there."""

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from callsheet.audit.branches import Branches
 from callsheet.audit.finding import REF, Claim, Evidence, Json
 from callsheet.audit.scan import Scan
-from callsheet.audit.sources import Source, Sources, frame_of
+from callsheet.audit.sources import ROWS, Source, Sources, frame_of
 from callsheet.registry import Registry
 from callsheet.registry.when import MISSING, follow
 from callsheet.wire.blobs import digest
@@ -96,6 +97,7 @@ class Reading:
         self.sources = sources
         self._registries = {kind: one for one in registries for kind in one.harness.kinds}
         self.scans: dict[str, Scan] = {}
+        self._branches: dict[frozenset[str], Branches] = {}
         self._decoded: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
         self._size = 0
 
@@ -105,6 +107,26 @@ class Reading:
         if scan is None:
             scan = self.scans[source.entry.id] = Scan(source, self._registries.get(source.entry.kind))
         return scan
+
+    def branches(self, names: frozenset[str]) -> Branches:
+        """The tree of some sources; rows of a database come after what was moved out of it."""
+        found = self._branches.get(names)
+        if found is None:
+            sources = [one for name in names if (one := self.sources.get(name)) is not None]
+            sources.sort(key=lambda one: (one.entry.encoding == ROWS, len(one.entry.id), one.entry.id))
+            found = self._branches[names] = Branches([self.scan(source) for source in sources])
+        return found
+
+    def value_at(self, scan: Scan, line: int) -> Any:
+        """The decoded value of a line, of a database's copy that of the row on it."""
+        bounds = scan.bounds(line)
+        if scan.source.entry.encoding != ROWS or bounds is None:
+            return self.root_at(scan.source, line)
+        frame = frame_of(scan.source.read(bounds[0], bounds[1] - bounds[0]))
+        try:
+            return MISSING if frame is None else decode(frame.data)
+        except NotJson:
+            return MISSING
 
     def follow(self, record: Json, listed: frozenset[str] | None) -> Cites:
         """Follows every ref of a record.

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from callsheet.audit.case import Case
+from callsheet.audit.cite import Cite
 from callsheet.audit.facts import Facts
 from callsheet.audit.finding import COUNT, Claim, Evidence, Json
 from callsheet.audit.sent import REQUEST
@@ -70,6 +71,12 @@ def entity_of(record: Json) -> Any:
     return [record.get(name) for name in ("callId", "inferenceId", "messageId", "turnId", "scope")]
 
 
+def _is_within(cite: Cite, other: Cite) -> bool:
+    """Whether a ref points at what another points at, or at a part of it."""
+    same = (cite.source.entry.id, cite.line) == (other.source.entry.id, other.line)
+    return same and (cite.pointer == other.pointer or cite.pointer.startswith(f"{other.pointer}/"))
+
+
 def check_native(case: Case, facts: Facts) -> Iterator[Claim]:
     """Claims about native identity, and about the roles of refs."""
     native = case.record.get("native")
@@ -80,6 +87,10 @@ def check_native(case: Case, facts: Facts) -> Iterator[Claim]:
         if cite.role not in known:
             path = ("native", "refs", cite.number, "role")
             yield Claim(path, cite.role, None, "no [[fact]] of this record type reads such a line")
+    for cite in case.role_cites("call") if case.calls else ():
+        if not any(_is_within(cite, call) for call in case.calls):
+            path = ("native", "refs", cite.number, "pointer")
+            yield Claim(path, cite.pointer, None, "it is not the call that callId names")
     for name, value in native.items():
         if name != "refs":
             yield from facts.check(case, ("native", name), value)

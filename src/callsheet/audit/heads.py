@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 from callsheet.audit.case import Case
 from callsheet.audit.cite import Cite
+from callsheet.audit.facts import Facts
 from callsheet.audit.finding import Claim, Evidence, Json, Path
 from callsheet.audit.values import differences
 from callsheet.records import FORMAT
-from callsheet.records.bundle import stream_id
+from callsheet.records.bundle import NativeSource, stream_id
+from callsheet.registry.when import follow
 from callsheet.wire.damage import BOM
 from callsheet.wire.lossless import NotJson, decode, readable
 
@@ -31,11 +33,13 @@ class Family(NamedTuple):
         parents: By stream: its parent, as the manifest says.
         calls: By stream: calls that a subagent record names for it.
         sessions: By stream: its native session id.
+        heads: By stream: its session record.
     """
 
     parents: dict[str, str | None]
     calls: dict[str, set[str]]
     sessions: dict[str, str | None]
+    heads: dict[str, Json]
 
 
 def check_session(case: Case, family: Family, stream: str) -> Iterator[Claim]:
@@ -69,26 +73,34 @@ def _sources(case: Case, listed: Any) -> Iterator[Claim]:
         if source is None:
             yield Claim((*path, "id"), name, None, "the manifest has no such source")
             continue
-        entry = source.entry
-        wanted = {
-            "id": entry.id,
-            "kind": entry.kind,
-            "path": entry.path,
-            "size": entry.size,
-            "sha256": entry.sha256,
-            **({"encoding": entry.encoding} if entry.encoding is not None else {}),
-        }
-        wrong = list(differences(said, {name: wanted[name] for name in wanted if name in said}, path))
+        wrong = list(_differ(said, source.entry, path))
         twin = next(
-            (one.entry for one in case.reading.sources.all.values() if one.entry.path == said.get("path")),
+            (
+                one.entry
+                for one in case.reading.sources.all.values()
+                if one.entry.id != name and not list(_differ({**said, "id": one.entry.id}, one.entry, path))
+            ),
             None,
         )
-        if wrong and twin is not None and twin.id != name:
-            wrong = [((*path, "id"), name, f"this path is {twin.id}")]
+        if wrong and twin is not None:
+            wrong = [((*path, "id"), name, f"this is {twin.id}")]
         for at, value, why in wrong:
             yield Claim(at, value, None, why)
         if not wrong:
             yield Claim(path, name, Evidence("manifest"))
+
+
+def _differ(said: Json, entry: NativeSource, path: Path) -> Iterator[tuple[Path, Any, str]]:
+    """Members of a listed source that are not those of the manifest's entry."""
+    wanted = {
+        "id": entry.id,
+        "kind": entry.kind,
+        "path": entry.path,
+        "size": entry.size,
+        "sha256": entry.sha256,
+        **({"encoding": entry.encoding} if entry.encoding is not None else {}),
+    }
+    return differences(said, {name: wanted[name] for name in wanted if name in said}, path)
 
 
 def told_by_parent(family: Family, stream: str, call_id: Any) -> Claim:
@@ -98,7 +110,7 @@ def told_by_parent(family: Family, stream: str, call_id: Any) -> Claim:
     return Claim(("parent", "callId"), call_id, evidence, "neither the source nor the stream above says so")
 
 
-def check_stream_of_agent(case: Case, family: Family) -> Claim:
+def check_stream_of_agent(case: Case, family: Family, facts: Facts) -> Claim:
     """The claim that a stream is this agent's."""
     said, agent = case.record.get("stream"), case.record.get("agentId")
     path: Path = ("stream",)
@@ -109,17 +121,37 @@ def check_stream_of_agent(case: Case, family: Family) -> Claim:
         return Claim(path, said, Evidence("stream of this agent", -1, said))
     if agent is not None and family.sessions.get(said) == agent:
         return Claim(path, said, Evidence("session of this agent", -1, said))
+    for fact in facts.of("subagent", "stream"):
+        for cite, found in case.readings(fact, ()):
+            for one in found[0]:
+                if isinstance(one.value, str) and said in (stream_id(one.value), *_of(family, one.value)):
+                    return Claim(
+                        path, said, Evidence("stream", cite.number, cite.place, one.pointer, one.value)
+                    )
+    if case.registry.marks.agent and isinstance(agent, str):
+        # The agent's own session says under which name it was started.
+        for cite in case.reading.follow(family.heads[said], None).good:
+            if follow(cite.root, case.registry.marks.agent) == agent:
+                return Claim(path, said, Evidence("session of this agent", -1, said))
     return Claim(path, said, None, "that stream is of another agent")
 
 
-def check_gap(case: Case) -> Iterator[Claim]:
+def _of(family: Family, session: str) -> list[str]:
+    """The streams of a native session."""
+    return [stream for stream, native in family.sessions.items() if native == session]
+
+
+def check_gap(case: Case, facts: Facts) -> Iterator[Claim]:
     """Claims about a gap: its place is that of its ref, and the bytes are what it says of them."""
     record = case.record
     cite = case.cites[0] if case.cites else None
     ref: Json = record["native"]["refs"][cite.number] if cite is not None else {}
     for name in ("source", "line", "offset", "bytes"):
         if name in record:
-            same = name in ref and record[name] == ref[name] and type(record[name]) is type(ref[name])
+            # A row that stands in its line as a text has a size, and no place of its own.
+            size = len(cite.data) if name == "bytes" and cite is not None and "table" in ref else None
+            told = ref.get(name, size)
+            same = told is not None and record[name] == told and type(record[name]) is type(told)
             yield Claim(
                 (name,),
                 record[name],
@@ -127,7 +159,8 @@ def check_gap(case: Case) -> Iterator[Claim]:
                 "its ref differs",
             )
     reason = record.get("reason")
-    yield _reason(reason if isinstance(reason, str) else None, cite)
+    told_by_line = [claim for claim in facts.check(case, ("reason",), reason) if claim.evidence is not None]
+    yield told_by_line[0] if told_by_line else _reason(reason if isinstance(reason, str) else None, cite)
 
 
 def _reason(reason: str | None, cite: Cite | None) -> Claim:

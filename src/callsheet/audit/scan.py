@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from callsheet.audit.branches import Entries
 from callsheet.audit.sources import ROWS, Source, frame_of
 from callsheet.registry import Registry
 from callsheet.registry.facts import Unit
@@ -105,9 +106,12 @@ class Scan:
         bases: Where first lines say that a history goes on from: thread and ordinal.
         folders: Folders that the thread worked in.
         tells_typed: Lines tell what the person typed.
+        entries: Its entries, where the registry says that it is a tree.
+        source: The source.
     """
 
     def __init__(self, source: Source, registry: Registry | None) -> None:
+        self.source = source
         self.size = source.entry.size or 0
         self.starts = array("Q")
         self._cover = bytearray()
@@ -130,6 +134,7 @@ class Scan:
             self.units.setdefault(unit.record, Units())
         self._servers = [row for row in registry.provider if row.get("server")] if registry else []
         self.has_units = reads = registry is not None and source.entry.kind in registry.harness.kinds
+        self.entries = Entries() if registry is not None and registry.marks.parent else None
         self._rows = source.entry.encoding == ROWS
         if not source.has_lines:
             return
@@ -157,6 +162,8 @@ class Scan:
                 native_id = _value(unit.id, root, part)
                 self.units[unit.record].add(unit_key(number, index), native_id, _value(unit.by, root, part))
         marks = registry.marks
+        if self.entries is not None:
+            self.entries.take(marks, number, data, root)
         if marks.requests and not self.requests:
             self.requests = matches(marks.requests, root)
         if marks.fork:

@@ -258,6 +258,12 @@ def _by_capture(case: Case, content: Any, cite: Cite, native: list[Any]) -> Iter
     follows = case.ledger.reply_follows(source, cite.line, call)
     if rule.usage_is_reply:
         follows = follows or case.ledger.response_follows(source, cite.line)
+    if case.registry.marks.parent:
+        at = case.branches.at(case.scan(cite), cite.line)
+        follows = case.branches.is_answered(at)
+        if rule.apis and case.branches.api(at) not in rule.apis:
+            yield Claim(PATH, content, None, "no capture shows what is sent to this provider's API")
+            return
     if rule.needs_reply and not follows:
         yield Claim(PATH, content, None, "no reply of the model follows, so nothing shows that it was sent")
         return

@@ -32,9 +32,9 @@ _REPLY = re.compile(r"<([a-z_]+)>\s*(\[.*\])\s*</\1>", re.DOTALL)
 # -- places ------------------------------------------------------------------------------------------------------
 
 
-def place_id(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
-    """An id made of the place of a native unit that has none."""
-    return f"#{cite.source.entry.id}.{cite.line}"
+def place_id(_case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """An id made of the place of a native unit that has none; with ``#`` the index behind it."""
+    return f"#{cite.source.entry.id}.{cite.line}" + "".join(f"/{one}" for one in values if type(one) is int)
 
 
 def record_here(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
@@ -293,6 +293,26 @@ def answers_by_id(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> An
     return found or MISSING
 
 
+def answers_listed(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """Answers as lists under the ids of their questions: offered options are selected, each other text was typed."""
+    given = values[0] if isinstance(values[0], dict) else {}
+    found: list[dict[str, Any]] = []
+    for question in _questions(case):
+        said = given.get(str(question.get("id")))
+        words = [one for one in (said if isinstance(said, list) else [said]) if isinstance(one, str)]
+        if not words or question.get("secret") is True:
+            continue
+        offered = [one for one in question.get("options", ()) if isinstance(one, dict)]
+        labels = {one.get("label"): one.get("value", one.get("label")) for one in offered}
+        labels |= {one["value"]: one["value"] for one in offered if "value" in one}
+        chosen = [labels[one] for one in words if one in labels]
+        typed = [one for one in words if one not in labels]
+        first: dict[str, Any] = {"questionId": question.get("id")}
+        first |= ({"selected": chosen} if chosen else {}) | ({"text": typed[0]} if typed else {})
+        found += [first, *({"questionId": question.get("id"), "text": one} for one in typed[1:])]
+    return found or MISSING
+
+
 def replies(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """Answers in a message whose tag names the call and the number of the question; earlier ones stay."""
     before = case.before.get("answers") if case.before is not None else None
@@ -341,6 +361,7 @@ SHAPES = {
     "line_type": line_type,
     "told_author": told_author,
     "answers_by_id": answers_by_id,
+    "answers_listed": answers_listed,
     "replies": replies,
     "changes": changes,
     "diff": diff,

@@ -24,7 +24,7 @@ from callsheet.audit.heads import (
     check_stream_of_agent,
     told_by_parent,
 )
-from callsheet.audit.ledger import Ledger, unit_index
+from callsheet.audit.ledger import Ledger, head_of, unit_index
 from callsheet.audit.scan import found_units, unit_key
 from callsheet.audit.sent import check_content
 from callsheet.audit.shapes import is_dead
@@ -97,7 +97,8 @@ class StreamAudit:
         """
         kind = str(record.get("type"))
         ledger = self.ledger
-        cites = self._reading.follow(record, None if kind == "session" else ledger.head.sources)
+        listed = head_of(record).sources if kind == "session" else ledger.head.sources
+        cites = self._reading.follow(record, listed)
         yield from cites.claims
         if self.registry is None or self.facts is None:
             return
@@ -140,13 +141,13 @@ class StreamAudit:
         kind = case.kind
         done: set[str] = set(ENVELOPE)
         if kind == "gap":
-            yield from check_gap(case)
+            yield from check_gap(case, facts)
             done |= {"reason", "source", "line", "offset", "bytes"}
         elif kind == "session":
             yield from self._session(case, facts)
             done |= {"format", "sources", "agent", "parent"}
         elif kind == "subagent" and "stream" in case.record:
-            yield check_stream_of_agent(case, self._family)
+            yield check_stream_of_agent(case, self._family, facts)
             done.add("stream")
         for name, value in case.record.items():
             if name in done:

@@ -15,10 +15,12 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import Any
 
+from callsheet.audit.branches import TREES
 from callsheet.audit.case import Case
 from callsheet.audit.cite import Cite
 from callsheet.audit.scan import found_units
 from callsheet.audit.shapes import SHAPES
+from callsheet.records import TYPES
 from callsheet.registry import LineRule, Rule, first
 from callsheet.registry.facts import Fact, Unit
 from callsheet.registry.via import derived_id, tags, wrapped_in
@@ -156,6 +158,13 @@ def id_source(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     return "native" if case.record.get("callId") == values[0] else "derived"
 
 
+def named_source(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """Whether the id of the record's entity is the native one."""
+    kind = TYPES.get(case.kind)
+    key = kind.ENTITY_KEY if kind is not None else None
+    return "native" if key is not None and case.record.get(key) == values[0] else "derived"
+
+
 def derived_link(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """Linked by a derived id if the call is there; else not at all."""
     return "none" if case.ledger.call_at(case.record.get("callId")) is None else "derived"
@@ -197,6 +206,20 @@ def _first(case: Case, cite: Cite, rules: list[Rule]) -> Rule | None:
 def status(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """The source's own outcome (ASR-258)."""
     rule = _first(case, cite, case.registry.status)
+    return (rule.then if rule else None) or "unknown"
+
+
+def told_status(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """The source's own outcome, by a tool's name, its error flag and its details, and the approval that is cited."""
+    names, marks = ("toolName", "isError", "details"), case.registry.marks
+    message = {name: value for name, value in zip(names, values, strict=False) if value is not MISSING}
+    approvals = [
+        follow(one.root, marks.approval)
+        for one in case.role_cites("approval")
+        if marks.approval and follow(one.root, marks.approval_call) == values[-1]
+    ]
+    root = {"message": message} | ({"approval": approvals[0]} if approvals else {})
+    rule = first(case.registry.status, case.ledger.head.version, root)
     return (rule.then if rule else None) or "unknown"
 
 
@@ -396,10 +419,12 @@ TABLES: dict[str, Table] = {
     "linkage": linkage,
     "ambiguous_id": ambiguous_id,
     "id_source": id_source,
+    "named_source": named_source,
     "derived_link": derived_link,
     "link_to_call": link_to_call,
     "known_call": known_call,
     "status": status,
+    "told_status": told_status,
     "synthetic": synthetic,
     "decision": decision,
     "decided_by": decided_by,
@@ -416,6 +441,7 @@ TABLES: dict[str, Table] = {
     "answers": answers,
     "task_id": task_id,
     **SHAPES,
+    **TREES,
 }
 """Table names that a fact may give."""
 

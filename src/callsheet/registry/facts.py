@@ -112,6 +112,17 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         answer_note: What stands before the words that a person typed in an answer.
         cut: What the source puts in the place of what it left out of an output.
         cut_bytes: The length that it cuts to.
+        entry: What a line is that is an entry of a tree.
+        own: An entry's id.
+        parent: The id of the entry that it follows. With it, a result whose call id stands on several calls answers
+            the nearest ``maker`` up its chain of parents.
+        maker: What an entry is that may make calls.
+        reply: What a maker is that the model sent whole.
+        api: On a maker, the provider API that it came from.
+        leaf: On a row of a database, the id of the last entry of the active branch; ``leaf_if`` must hold on it.
+        agent: On a line that an agent's session record cites, the name by which its parent knows the agent.
+        approval: On a row that a result cites with the role ``approval``, the state of the request.
+        approval_call: On such a row, the id of the call that it is about.
     """
 
     version: str = ""
@@ -132,6 +143,17 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     answer_note: str = ""
     cut: str = ""
     cut_bytes: int = 0
+    entry: Conditions = {}
+    own: str = ""
+    parent: str = ""
+    maker: Conditions = {}
+    reply: Conditions = {}
+    api: str = ""
+    leaf: str = ""
+    leaf_if: Conditions = {}
+    agent: str = ""
+    approval: str = ""
+    approval_call: str = ""
 
 
 COMMON: tuple[Fact, ...] = (

@@ -227,7 +227,7 @@ def _table_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None
             return {tool.kind for tool in registry.tool if tool.kind}
         case "item":
             return {item.kind for item in registry.item if item.kind}
-        case "status":
+        case "status" | "told_status":
             return {rule.then for rule in registry.status} | {"unknown"}
         case "synthetic":
             return {True}
@@ -246,11 +246,13 @@ def _table_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None
             return {row[last] for row in registry.provider if isinstance(row.get(last), str)}
         case "author":
             return {row.author for row in registry.line if row.author}
-        case "linkage":
+        case "linkage" | "branch_link":
             return {"exact", "derived", "ambiguous", "none"}
+        case "branch_own_link":
+            return {"exact", "derived", "ambiguous"}
         case "derived_link":
             return {"derived", "none"}
-        case "id_source":
+        case "id_source" | "named_source":
             return {"native", "derived"}
         case _:
             return None

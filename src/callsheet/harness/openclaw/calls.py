@@ -34,7 +34,7 @@ class Calls:
     def of_model(self, block: Block, index: int, at: int, inference: str | None) -> str:
         """Writes the call of one block of an assistant message; returns its id."""
         pointer = f"/message/content/{index}"
-        record = self._record(block.id, at, index)
+        record = self._record(block.id, at, f"/{index}")
         record.requested_by = "model"
         record.inference_id = inference
         record.native = self._pen.native("call", pointer)
@@ -45,11 +45,11 @@ class Calls:
         self._pen.write(record)
         return record.call_id
 
-    def _record(self, call_id: object, at: int, index: int) -> ToolCall:
+    def _record(self, call_id: object, at: int, part: str) -> ToolCall:
         if isinstance(call_id, str):
             name = self._survey.name(call_id, at)
             return ToolCall(call_id=name.call_id, call_id_source=name.source)
-        return ToolCall(call_id=f"#{self._own()}/{index}", call_id_source="derived")
+        return ToolCall(call_id=f"#{self._own()}{part}", call_id_source="derived")
 
     def _own(self) -> str:
         """Id of the entry at hand, or its place where it has none."""
@@ -68,7 +68,7 @@ class Calls:
     def of_code(self, nested: Nested, at: int) -> str:
         """Writes a call that a code cell made; returns its id."""
         pen = self._pen
-        record = self._record(nested.toolCallId, at, 0)
+        record = self._record(nested.toolCallId, at, "")
         record.requested_by = "code"
         record.native = pen.native("nested", "/message/details")
         if record.call_id_source == "derived" and isinstance(nested.toolCallId, str):

@@ -99,7 +99,8 @@ class Effects:
         if call_id is None:
             return
         if tool in WRITERS:
-            self.changed(tool, details, call_id, status, "/message/details", "result")
+            pointer = "/message/details" if message.details else "/message"
+            self.changed(tool, details, call_id, status, pointer, "result")
         elif tool == PATCHER:
             self._patched(details, call_id, status)
         elif tool == PLANNER and status == "completed":

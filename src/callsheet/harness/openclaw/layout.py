@@ -179,7 +179,7 @@ def _of_database(path: str, folder: Folder) -> Iterator[Session]:
     lost = keys - _keys_of(agents, folder)
     for key in sorted(lost, key=lambda one: one or ""):
         parts = Parts(state=path, keys=(key,))
-        yield Session(KIND, key or PurePath(path).stem, path, parts, (path,))
+        yield Session(KIND, key or PurePath(path).name.partition(".")[0], path, parts, (path,))
     if not lost and not agents:
         parts = Parts(database=path, wrong="the database holds no sessions")
         yield Session(KIND, PurePath(path).name, path, parts, (path,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from callsheet.errors import SourceError
 from callsheet.harness._port import Desk, Folder, Session
-from callsheet.harness._port.cells import Damage
+from callsheet.harness._port.cells import Damage, row_ref
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.openclaw import layout, shelf
 from callsheet.harness.openclaw.family import Family
@@ -73,7 +73,9 @@ def _read_state(native_id: str, parts: Parts, desk: Desk, veil: Veil) -> None:
     survey = Survey(transcript, None, keep_reasoning=desk.keep_reasoning)
     with desk.stream(native_id) as stream:
         reader = Reader(desk, veil, transcript, survey, stream, None, {}, {})
-        write_head(reader, head(native_id, [source], survey, None), [])
+        first = next((row for row in shelf.state_rows(veil, source) if isinstance(row, shelf.StateRow)), None)
+        keyed = [row_ref(source, first.cell, "keyed")] if first is not None and first.key else []
+        write_head(reader, head(native_id, [source], survey, None), keyed)
         desk.diagnose(
             "missing_session",
             "the shared database tells of this session, its transcript is not there",

@@ -97,7 +97,7 @@ class Talk:
             content=[Part(type="text", text=words)] if words else [],
             message_id=text(entry.id),
             inference_id=inference,
-            native=pen.native("message", "/message/errorMessage" if words else "/message/stopReason"),
+            native=pen.native("error", "/message/errorMessage" if words else "/message/stopReason"),
         )
         assert record.native is not None
         keep(record.native, stopReason=text(message.stopReason))
