@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from callsheet.audit.values import line_of
 from callsheet.registry.facts import Marks
 from callsheet.registry.via import derived_id
 from callsheet.registry.when import MISSING, follow, matches
@@ -173,7 +174,7 @@ class Branches:
         for number, scan in enumerate(self._scans):
             calls = scan.units.get("tool_call")
             for key, one in zip(calls.keys, calls.ids, strict=True) if calls is not None else ():
-                at = self.position(number, key >> 20)
+                at = self.position(number, line_of(key))
                 if one and at != NOWHERE and not self.is_repeat(at):
                     ids.append(one)
                     makers.append(at)

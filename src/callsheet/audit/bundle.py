@@ -18,13 +18,13 @@ from callsheet.audit.cite import Reading
 from callsheet.audit.facts import Facts
 from callsheet.audit.finding import COUNT, REF, Claim, Finding, Json, pointer_of, rule_of
 from callsheet.audit.heads import Family
-from callsheet.audit.ledger import Ledger, head_of
+from callsheet.audit.ledger import Head, Ledger, head_of
 from callsheet.audit.secrets import Secrets
 from callsheet.audit.sources import Sources, Used
 from callsheet.audit.stream import StreamAudit
 from callsheet.records.bundle import Bundle, StreamEntry
 from callsheet.records.stream import stream_lines
-from callsheet.registry import HARNESSES, load
+from callsheet.registry import Registry, of_session
 from callsheet.wire.lossless import NotJson, decode
 
 _SHORT = 200
@@ -74,10 +74,11 @@ class Audit:
         calls: dict[str, set[str]] = {}
         for entry in bundle.manifest.streams:
             heads[entry.id] = self._skim(entry, calls)
-        agents = {head_of(head).agent for head in heads.values()}
-        self._facts: dict[str | None, Facts] = {
-            name: Facts(load(name)) for name in agents if name is not None and name in HARNESSES
-        }
+        self._facts: dict[str, Facts] = {}
+        for head in heads.values():
+            registry = _registry_of(head_of(head))
+            if registry is not None:
+                self._facts.setdefault(registry.harness.name, Facts(registry))
         self.sources = Sources(bundle)
         self.reading = Reading(self.sources, [facts.registry for facts in self._facts.values()])
         self.family = Family(
@@ -121,7 +122,8 @@ class Audit:
         """One stream, seen once from end to end."""
         with self.bundle.open(entry.file) as file:
             ledger = Ledger(file)
-            facts = self._facts.get(ledger.head.agent)
+            registry = _registry_of(ledger.head)
+            facts = None if registry is None else self._facts.get(registry.harness.name)
             yield StreamAudit(self.bundle, entry, ledger, self.reading, self.family, facts)
 
     # -- findings -----------------------------------------------------------------------------------------------
@@ -178,6 +180,10 @@ class Audit:
                 for line, index in units.left():
                     message = f"{place}:{line}: no {kind} is made of number {index + 1} on this line"
                     yield Finding(None, path, None, COUNT, message, line=line)
+
+
+def _registry_of(head: Head) -> Registry | None:
+    return of_session(head.agent, [head.kind])
 
 
 def findings_of(record: Json, claims: list[Claim], stream: str, line: int) -> Iterator[Finding]:

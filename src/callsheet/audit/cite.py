@@ -46,6 +46,7 @@ class Cite(NamedTuple):
         pointer: The ref's pointer.
         part: What it points at; ``MISSING`` when that is not there.
         sha256: Digest that the ref tells.
+        key: Of a row, its key.
     """
 
     number: int
@@ -57,6 +58,7 @@ class Cite(NamedTuple):
     pointer: str
     part: Any
     sha256: str | None
+    key: Any = None
 
     @property
     def place(self) -> str:
@@ -96,6 +98,7 @@ class Reading:
     def __init__(self, sources: Sources, registries: Iterable[Registry]) -> None:
         self.sources = sources
         self._registries = {kind: one for one in registries for kind in one.harness.kinds}
+        self._pieces = {kind: frozenset(one.marks.pieces) for kind, one in self._registries.items()}
         self.scans: dict[str, Scan] = {}
         self._branches: dict[frozenset[str], Branches] = {}
         self._decoded: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
@@ -162,7 +165,7 @@ class Reading:
                 unread = True
             else:
                 self._follow(index, ref, source, found)
-        found.claims.extend(_repeats(found.good))
+        found.claims.extend(_repeats(found.good, self._pieces))
         return found._replace(unread=unread)
 
     def _follow(self, index: int, ref: Json, source: Source, found: Cites) -> None:
@@ -213,7 +216,9 @@ class Reading:
         place = f"{source.entry.path}:{line}" if line else source.entry.path
         evidence = Evidence("ref", index, place, pointer)
         found.claims.append(Claim(path, ref.get("sha256"), evidence))
-        found.good.append(Cite(index, role, source, line or 0, data, root, pointer, part, ref.get("sha256")))
+        found.good.append(
+            Cite(index, role, source, line or 0, data, root, pointer, part, ref.get("sha256"), ref.get("key"))
+        )
 
     @staticmethod
     def _is(ref: Json, data: bytes, source: Source, *, is_line: bool = False) -> bool:
@@ -251,7 +256,9 @@ class Reading:
         found.claims.append(
             Claim(path, ref.get("sha256"), Evidence("ref", index, source.entry.path, pointer))
         )
-        found.good.append(Cite(index, role, source, 0, data, root, pointer, part, ref.get("sha256")))
+        found.good.append(
+            Cite(index, role, source, 0, data, root, pointer, part, ref.get("sha256"), ref.get("key"))
+        )
 
     @staticmethod
     def _frame_differs(ref: Json, scan: Scan, source: Source, line: int) -> str | None:
@@ -316,9 +323,16 @@ def _is_whole(data: bytes) -> bool:
     return data == data.strip()
 
 
-def _repeats(cites: list[Cite]) -> Iterator[Claim]:
-    """Refs with the role and pointer of the first one, whose part is not the same."""
+def _repeats(cites: list[Cite], pieces: dict[str, frozenset[str]]) -> Iterator[Claim]:
+    """Refs with the role and pointer of the first one, whose part is not the same.
+
+    Args:
+        cites: The good refs of a record.
+        pieces: By kind of source, the roles whose refs tell of one entity in pieces.
+    """
     if not cites or not cites[0].line or cites[0].role == MEMBER:
+        return
+    if cites[0].role in pieces.get(cites[0].source.entry.kind, ()):
         return
     first = cites[0]
     for cite in cites[1:]:

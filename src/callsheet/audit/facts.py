@@ -22,11 +22,11 @@ from callsheet.audit.finding import Claim, Evidence, Path
 from callsheet.audit.parts import blocks_of, check_parts
 from callsheet.audit.sources import same_file
 from callsheet.audit.tables import TABLES, grounds
-from callsheet.audit.values import agree, differences, is_text_of
+from callsheet.audit.values import above, agree, differences, is_text_of
 from callsheet.registry import Registry
 from callsheet.registry.facts import COMMON, Fact
 from callsheet.registry.via import PURE, derived_id, join, slice_of
-from callsheet.registry.when import MISSING, follow
+from callsheet.registry.when import MISSING
 
 AHEAD = 20
 """Elements of a native list that are looked at before one of a record counts as not there."""
@@ -175,10 +175,7 @@ def attempts(case: Case, fact: Fact, value: Any, bound: tuple[int, ...]) -> Iter
             if made is MISSING:
                 continue
             if fact.pointer == "" and (fact.table is not None or fact.then is not UNSET):
-                pointed = [
-                    Pointed(cite.pointer + at[1:] if at[0] == "." else at, _at(cite, at))
-                    for at in grounds(case, cite, fact)
-                ]
+                pointed = [Pointed(_spelled(cite, at), case.at(cite, at)) for at in grounds(case, cite, fact)]
             there = [one for one in pointed if one.value is not MISSING]
             way = fact.via if fact.table is None else f"table {fact.table}"
             way = way if fact.tag is None else f"{way}, <{fact.tag}>"
@@ -203,8 +200,10 @@ def values_of(case: Case, fact: Fact) -> Iterator[Any]:
                 yield made
 
 
-def _at(cite: Cite, pointer: str) -> Any:
-    return follow(cite.part if pointer.startswith(".") else cite.root, pointer)
+def _spelled(cite: Cite, pointer: str) -> str:
+    if pointer.startswith("../"):
+        return above(cite.pointer, pointer)
+    return cite.pointer + pointer[1:] if pointer[0] == "." else pointer
 
 
 def _rows(found: list[list[Pointed]]) -> Iterator[list[Pointed]]:

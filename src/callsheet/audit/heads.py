@@ -42,18 +42,18 @@ class Family(NamedTuple):
     heads: dict[str, Json]
 
 
-def check_session(case: Case, family: Family, stream: str) -> Iterator[Claim]:
+def check_session(case: Case, facts: Facts, family: Family, stream: str) -> Iterator[Claim]:
     """Claims about what a session record says of the bundle; what comes from lines, the facts say."""
     record = case.record
     if "format" in record:
         yield _is(("format",), record["format"], FORMAT, "format")
     agent = record.get("agent")
-    if isinstance(agent, dict) and "name" in agent:
+    if isinstance(agent, dict) and "name" in agent and not facts.of("session", "agent.name"):
         yield _is(("agent", "name"), agent["name"], case.registry.harness.name, "registry")
     if "sources" in record:
         yield from _sources(case, record["sources"])
     parent = record.get("parent")
-    if isinstance(parent, dict) and "session" in parent:
+    if isinstance(parent, dict) and "session" in parent and not facts.of("session", "parent.session"):
         yield _is(("parent", "session"), parent["session"], family.parents.get(stream), "manifest")
 
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from callsheet.audit.finding import Json
-from callsheet.audit.scan import unit_key
+from callsheet.audit.values import unit_index, unit_key
 from callsheet.records.stream import stream_lines
 from callsheet.wire.files import read_chunks
 from callsheet.wire.lossless import NotJson, decode
@@ -33,6 +34,7 @@ class Head(NamedTuple):
 
     Attributes:
         agent: Name of the agent.
+        kind: Kind of the first listed source.
         version: Its version.
         native_id: The native session id.
         roots: Names and absolute folders.
@@ -40,6 +42,7 @@ class Head(NamedTuple):
     """
 
     agent: str | None
+    kind: str | None
     version: str | None
     native_id: str | None
     roots: dict[str, str]
@@ -52,8 +55,10 @@ def head_of(record: Json) -> Head:
     agent = agent if isinstance(agent, dict) else {}
     roots = record.get("roots")
     listed = record.get("sources")
+    first = listed[0] if isinstance(listed, list) and listed else None
     return Head(
         _text(agent.get("name")),
+        _text(first.get("kind")) if isinstance(first, dict) else None,
         _text(agent.get("version")),
         _text(record.get("nativeSessionId")),
         {name: path for name, path in roots.items() if isinstance(path, str)}
@@ -91,6 +96,7 @@ class Ledger:
         self._replies: dict[str, tuple[int, int, int]] = {}
         self._responses: dict[str, int] = {}
         self._superseded: dict[int, int] = {}
+        self._shared: Counter[int] = Counter()
         self._made = array("q")
         self._makers = array("Q")
         for position, record in self._read():
@@ -150,7 +156,10 @@ class Ledger:
             number = self._tools[tool] = len(self._tool_names)
             self._tool_names.append(tool)
         native = record.get("native")
-        for name in (record.get("callId"), native.get("callId") if isinstance(native, dict) else None):
+        own = native.get("callId") if isinstance(native, dict) else None
+        if "supersedes" not in record:
+            self._shared[hash(own if isinstance(own, str) else record.get("callId"))] += 1
+        for name in (record.get("callId"), own):
             if isinstance(name, str):
                 self._calls.setdefault(hash(name), position << 16 | number)
 
@@ -242,6 +251,10 @@ class Ledger:
         found = self._calls.get(hash(call_id)) if isinstance(call_id, str) else None
         return None if found is None else found >> 16
 
+    def calls_with(self, native_id: str) -> int:
+        """How many calls of the stream have this native id."""
+        return self._shared[hash(native_id)]
+
     def tool_of(self, call_id: Any) -> str | None:
         """The tool of the call with this id."""
         found = self._calls.get(hash(call_id)) if isinstance(call_id, str) else None
@@ -277,12 +290,6 @@ class Ledger:
         """Whether the model replied after a line, in a message later than the one that made the call."""
         last, _, first = self._replies.get(source, (0, 0, 0))
         return last > line and (call_line is None or call_line < first)
-
-
-def unit_index(pointer: Any) -> int:
-    """The position that a pointer ends in; 0 where it ends in none."""
-    step = pointer.rsplit("/", 1)[-1] if isinstance(pointer, str) else ""
-    return int(step) if step.isascii() and step.isdigit() and len(step) < 10 else 0
 
 
 def _made_of(record: Json) -> int | None:

@@ -142,7 +142,7 @@ def _media(part: dict[str, Any], kind: str, block: Any, blobs: Blobs) -> Iterato
             yield ("blob", "blob"), blob.get("blob"), "the blob does not hold the block"
         yield from _members(part, json_type)
         return
-    wanted: dict[str, Any] = {"type": _MEDIA.get(str(block.get("type"))) if isinstance(block, dict) else None}
+    wanted: dict[str, Any] = {"type": _kind(block, mime)}
     if mime is not None:
         wanted["mimeType"] = mime
     if data is not None:
@@ -150,6 +150,15 @@ def _media(part: dict[str, Any], kind: str, block: Any, blobs: Blobs) -> Iterato
         if isinstance(blob, dict) and "mimeType" in blob and mime is not None:
             wanted["blob"]["mimeType"] = mime
     yield from _members(part, wanted)
+
+
+def _kind(block: Any, mime: str | None) -> str | None:
+    """The type of part that a block of media becomes."""
+    if not isinstance(block, dict):
+        return None
+    if "inlineData" in block:
+        return "image" if (mime or "").startswith("image/") else "file"
+    return _MEDIA.get(str(block.get("type")))
 
 
 def _url(block: Any) -> str | None:
@@ -172,6 +181,10 @@ def _data(block: Any) -> tuple[bytes | None, str | None]:
             else base64(source["data"])
         )
         return data, mime if isinstance(mime, str) else None
+    inline = block.get("inlineData")
+    if isinstance(inline, dict) and isinstance(inline.get("data"), str):
+        mime = inline.get("mimeType")
+        return base64(inline["data"]), mime if isinstance(mime, str) else None
     if isinstance(block.get("data"), str):
         mime = block.get("mimeType")
         return base64(block["data"]), mime if isinstance(mime, str) else None

@@ -18,38 +18,38 @@ from typing import Any, NamedTuple
 
 from callsheet.audit.branches import Entries
 from callsheet.audit.sources import ROWS, Source, frame_of
+from callsheet.audit.values import above, last_index, line_of, unit_index, unit_key
 from callsheet.registry import Registry
-from callsheet.registry.facts import Unit
+from callsheet.registry.facts import Spoken, Unit
 from callsheet.registry.when import MISSING, follow, matches
 from callsheet.wire.damage import BOM
 from callsheet.wire.lines import split_lines
 from callsheet.wire.lossless import NotJson, decode
 
 BLANK, BARE, CITED = 0, 1, 2
-_INDEX_BITS = 20
-_MOST = (1 << _INDEX_BITS) - 1
+_DOCUMENT_MOST = 256 << 20
+"""Bytes of a document that are decoded as one."""
 _NO_ID = 0
 _FOLDERS = 1000
 """Folders of a thread that are remembered."""
 
 
-def unit_key(line: int, index: int) -> int:
-    """A unit's place as one number: 1-based line, and position in its list."""
-    return line << _INDEX_BITS | min(index, _MOST)
-
-
-def found_units(unit: Unit, root: Any) -> Iterator[tuple[int, str, Any]]:
+def found_units(unit: Unit | Spoken, root: Any) -> Iterator[tuple[int, str, Any]]:
     """The units of one row in a decoded line: position, pointer, part."""
-    if not unit.pointer.endswith("/*"):
-        part = follow(root, unit.pointer)
-        if part is not MISSING and matches(unit.when, root, part):
-            yield 0, unit.pointer, part
-        return
-    base = unit.pointer[:-2]
-    listed = follow(root, base)
-    for index, part in enumerate(listed if isinstance(listed, list) else ()):
+    for pointer, part in _spread(root, unit.pointer.split("/*"), ""):
         if matches(unit.when, root, part):
-            yield index, f"{base}/{index}", part
+            yield unit_index(pointer), pointer, part
+
+
+def _spread(value: Any, steps: list[str], base: str) -> Iterator[tuple[str, Any]]:
+    """The values at a pointer that was cut at each ``*``, with their pointers."""
+    found = follow(value, steps[0])
+    if len(steps) == 1:
+        if found is not MISSING:
+            yield base + steps[0], found
+        return
+    for index, item in enumerate(found if isinstance(found, list) else ()):
+        yield from _spread(item, steps[1:], f"{base}{steps[0]}/{index}")
 
 
 class Units:
@@ -63,9 +63,14 @@ class Units:
 
     def add(self, key: int, native_id: Any, by: Any) -> None:
         """Takes a unit in; units come in the order of the file."""
+        name = hash(native_id) or 1 if isinstance(native_id, str) else _NO_ID
+        self.put(key, name, hash(by) or 1 if isinstance(by, str) else _NO_ID)
+
+    def put(self, key: int, native_id: int, by: int) -> None:
+        """Takes a unit in whose ids are hashed already."""
         self.keys.append(key)
-        self.ids.append(hash(native_id) or 1 if isinstance(native_id, str) else _NO_ID)
-        self.links.append(hash(by) or 1 if isinstance(by, str) else _NO_ID)
+        self.ids.append(native_id)
+        self.links.append(by)
         self._cited.append(0)
 
     def cite(self, key: int) -> bool:
@@ -80,7 +85,7 @@ class Units:
         """Lines and positions of the units that nothing cites."""
         for key, cited in zip(self.keys, self._cited, strict=True):
             if not cited:
-                yield key >> _INDEX_BITS, key & _MOST
+                yield line_of(key), last_index(key)
 
 
 class Twin(NamedTuple):
@@ -108,6 +113,7 @@ class Scan:
         tells_typed: Lines tell what the person typed.
         entries: Its entries, where the registry says that it is a tree.
         source: The source.
+        replies: Ids of messages of the model, and (in a list) the position of the last one.
     """
 
     def __init__(self, source: Source, registry: Registry | None) -> None:
@@ -124,7 +130,10 @@ class Scan:
         self.bases: list[tuple[str, int]] = []
         self.folders: dict[str, None] = {}
         self.tells_typed = False
+        self.replies: tuple[str, int] = ("", -1)
         self._typed: set[int] = set()
+        self._again: set[int] = set()
+        self._alone: list[tuple[str, int, Any, Any]] = []
         self._runs = array("Q")
         self._twins: dict[int, list[Twin]] | None = None
         self._makers: dict[int, int] | None = None
@@ -138,13 +147,28 @@ class Scan:
         self._rows = source.entry.encoding == ROWS
         if not source.has_lines:
             return
+        document = self._document(source) if reads else None
         for line in split_lines(source.chunks()):
             self.starts.append(line.offset)
             data = line.data.removeprefix(BOM) if line.number == 1 else line.data
             empty = not data.strip(b" \t\r\n")
             self._cover.append(BLANK if empty else BARE)
-            if reads and not empty:
+            if reads and not empty and document is None:
                 self._take(line.number, data)
+        if document is not None:
+            self._take(1, document)
+        if self._alone:
+            self._take_alone()
+
+    def _document(self, source: Source) -> bytes | None:
+        """The text of a source that is one JSON value over several lines; None for any other."""
+        if self._registry is None or not self._registry.marks.document or self.size > _DOCUMENT_MOST:
+            return None
+        data = source.read(0, self.size).removeprefix(BOM)
+        first, _, rest = data.partition(b"\n")
+        if not rest.strip() or not _is_json(data):
+            return None
+        return None if _is_json(first) else data
 
     def _take(self, number: int, data: bytes) -> None:
         if self._rows:
@@ -157,13 +181,18 @@ class Scan:
         registry = self._registry
         if registry is None or not isinstance(root, dict):
             return
-        for unit in registry.unit:
-            for index, _, part in found_units(unit, root):
-                native_id = _value(unit.id, root, part)
-                self.units[unit.record].add(unit_key(number, index), native_id, _value(unit.by, root, part))
+        self._take_units(number, root)
         marks = registry.marks
         if self.entries is not None:
             self.entries.take(marks, number, data, root)
+        for spoken in marks.spoken:
+            for _, pointer, part in found_units(spoken, root):
+                step = pointer.rpartition("/")[2]
+                name = _value(spoken.id, root, part)
+                self.replies = (
+                    max(self.replies[0], name if isinstance(name, str) else ""),
+                    max(self.replies[1], int(step) if step.isdigit() else -1),
+                )
         if marks.requests and not self.requests:
             self.requests = matches(marks.requests, root)
         if marks.fork:
@@ -173,6 +202,51 @@ class Scan:
         self._note_thread(number, root)
         for row in self._servers:
             self._note_pair(row, root)
+
+    def _take_units(self, number: int, root: Any) -> None:
+        """Notes the units of a line, in the order of their places."""
+        assert self._registry is not None
+        found: dict[str, list[tuple[int, Any, Any]]] = {}
+        for unit in self._registry.unit:
+            for index, pointer, part in found_units(unit, root):
+                if unit.again and self._is_again(unit, root, pointer, part):
+                    continue
+                told = (unit_key(number, index), _value(unit.id, root, part), _value(unit.by, root, part))
+                if unit.alone:
+                    self._alone.append((unit.record, *told))
+                else:
+                    found.setdefault(unit.record, []).append(told)
+        for record, units in found.items():
+            for key, native_id, by in sorted(units, key=lambda one: one[0]):
+                self.units[record].add(key, native_id, by)
+
+    def _take_alone(self) -> None:
+        """Adds the units that no call of the source answers to."""
+        calls = self.units.get("tool_call")
+        known = set(calls.ids) if calls is not None else set()
+        for record in {one[0] for one in self._alone}:
+            fresh, old = Units(), self.units[record]
+            told = [(key, name, by) for key, name, by in zip(old.keys, old.ids, old.links, strict=True)]
+            for of, key, native_id, by in self._alone:
+                mark = hash(native_id) or 1 if isinstance(native_id, str) else _NO_ID
+                if of == record and mark not in known:
+                    told.append((key, mark, hash(by) or 1 if isinstance(by, str) else _NO_ID))
+            for one in sorted(told):
+                fresh.put(*one)
+            self.units[record] = fresh
+
+    def _is_again(self, unit: Unit, root: Any, at: str, part: Any) -> bool:
+        told = [
+            repr(
+                follow(root, above(at, pointer)) if pointer.startswith("../") else _value(pointer, root, part)
+            )
+            for pointer in unit.again
+        ]
+        mark = hash((unit.record, unit.role, *told))
+        if mark in self._again:
+            return True
+        self._again.add(mark)
+        return False
 
     def _note_thread(self, number: int, root: Any) -> None:
         """What a line says of the thread, the run, the person's words."""
@@ -216,7 +290,7 @@ class Scan:
         calls = self.units.get("tool_call")
         wanted = hash(native_id) or 1
         pairs = zip(calls.ids, calls.keys, strict=True) if calls is not None else ()
-        return sum(one == wanted and max(self.run_of(key >> _INDEX_BITS) - 1, 0) == run for one, key in pairs)
+        return sum(one == wanted and max(self.run_of(line_of(key)) - 1, 0) == run for one, key in pairs)
 
     def typed(self, words: str) -> bool:
         """Whether the person typed exactly this."""
@@ -275,6 +349,14 @@ class Scan:
             return set()
         wanted = hash(native_id) or 1
         return {by for one, by in zip(results.ids, results.links, strict=True) if one == wanted and by}
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        decode(data)
+    except NotJson:
+        return False
+    return True
 
 
 def _value(pointer: str, root: Any, part: Any) -> Any:

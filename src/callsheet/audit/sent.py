@@ -23,7 +23,8 @@ from callsheet.audit.cite import Cite, encoded
 from callsheet.audit.facts import Facts
 from callsheet.audit.finding import Claim, Evidence, Path
 from callsheet.audit.parts import Wrong, blocks_of, check_part, check_parts
-from callsheet.audit.values import agree, differences
+from callsheet.audit.sources import ROWS
+from callsheet.audit.values import agree, differences, unit_index
 from callsheet.registry.versions import in_ranges
 from callsheet.registry.when import MISSING, follow, matches
 from callsheet.wire.lossless import without_lone_surrogates
@@ -59,7 +60,8 @@ def check_content(case: Case, facts: Facts, content: Any) -> Iterator[Claim]:
         ]
         yield from _by_request(case, content, stored[0], sent, requests)
     else:
-        yield from _by_capture(case, content, *stored[0])
+        tried = [list(_by_capture(case, content, *one)) for one in stored]
+        yield from min(tried, key=lambda claims: sum(claim.evidence is None for claim in claims))
 
 
 # -- by a request that the source records -------------------------------------------------------------------------
@@ -253,11 +255,7 @@ def _by_capture(case: Case, content: Any, cite: Cite, native: list[Any]) -> Iter
             PATH, content, None, "no capture shows what this version sent, and no request is recorded"
         )
         return
-    call = case.calls[0].line if case.calls else None
-    source = cite.source.entry.id
-    follows = case.ledger.reply_follows(source, cite.line, call)
-    if rule.usage_is_reply:
-        follows = follows or case.ledger.response_follows(source, cite.line)
+    follows = _reply_follows(case, cite, usage=rule.usage_is_reply)
     if case.registry.marks.parent:
         at = case.branches.at(case.scan(cite), cite.line)
         follows = case.branches.is_answered(at)
@@ -278,3 +276,23 @@ def _by_capture(case: Case, content: Any, cite: Cite, native: list[Any]) -> Iter
         yield Claim(PATH, content, Evidence("table content", cite.number, cite.place, cite.pointer, native))
     for path, value, why in wrong:
         yield Claim((*PATH, *path), value, None, why)
+
+
+def _reply_follows(case: Case, cite: Cite, *, usage: bool) -> bool:
+    """Whether the model went on after a result: in a later line, or in a later message of a document."""
+    call = case.calls[0].line if case.calls else None
+    source = cite.source.entry.id
+    if case.ledger.reply_follows(source, cite.line, call):
+        return True
+    if usage and case.ledger.response_follows(source, cite.line):
+        return True
+    marks = case.registry.marks
+    if not marks.spoken or cite.source.entry.encoding == ROWS:
+        return False
+    own, last = case.scan(cite).replies
+    if last >= 0:
+        return unit_index(cite.pointer.rpartition("/")[0]) < last
+    message = case.at(cite, marks.message)
+    listed = (case.reading.sources.get(name) for name in case.ledger.head.sources or ())
+    told = [case.reading.scan(one).replies[0] for one in listed if one is not None]
+    return isinstance(message, str) and message < max([own, *told])

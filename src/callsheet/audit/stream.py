@@ -24,10 +24,11 @@ from callsheet.audit.heads import (
     check_stream_of_agent,
     told_by_parent,
 )
-from callsheet.audit.ledger import Ledger, head_of, unit_index
-from callsheet.audit.scan import found_units, unit_key
+from callsheet.audit.ledger import Ledger, head_of
+from callsheet.audit.scan import found_units
 from callsheet.audit.sent import check_content
 from callsheet.audit.shapes import is_dead
+from callsheet.audit.values import unit_index, unit_key
 from callsheet.records.bundle import Bundle, StreamEntry
 from callsheet.records.stream import stream_lines
 from callsheet.registry import Registry
@@ -161,11 +162,11 @@ class StreamAudit:
                     yield from check_blob(case, path, blob)
 
     def _session(self, case: Case, facts: Facts) -> Iterator[Claim]:
-        yield from check_session(case, self._family, self.entry.id)
+        yield from check_session(case, facts, self._family, self.entry.id)
         for name, known in (("agent", "name"), ("parent", "session")):
             value = case.record.get(name)
             for member, inner in value.items() if isinstance(value, dict) else ():
-                if member == known:
+                if member == known and not facts.of("session", f"{name}.{member}"):
                     continue
                 claims = list(facts.check(case, (name, member), inner))
                 if (name, member) == ("parent", "callId") and any(claim.evidence is None for claim in claims):

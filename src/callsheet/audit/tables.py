@@ -17,6 +17,7 @@ from typing import Any
 
 from callsheet.audit.branches import TREES
 from callsheet.audit.case import Case
+from callsheet.audit.chats import CHATS
 from callsheet.audit.cite import Cite
 from callsheet.audit.scan import found_units
 from callsheet.audit.shapes import SHAPES
@@ -442,6 +443,7 @@ TABLES: dict[str, Table] = {
     "task_id": task_id,
     **SHAPES,
     **TREES,
+    **CHATS,
 }
 """Table names that a fact may give."""
 

@@ -1,7 +1,7 @@
 """Comparing what a record says with what a source says.
 
 Owns equality of JSON values (by type and value, ``U+FFFD`` standing for an unpaired surrogate), the places where two
-values differ, walking pointers with ``*``, and exact JSON texts (ASR-035).
+values differ, walking pointers with ``*``, places of units as numbers, and exact JSON texts (ASR-035).
 
 Must never know: records, registries.
 """
@@ -94,6 +94,14 @@ def lead(value: Any, pointer: str) -> Any:
     return value
 
 
+def above(pointer: str, relative: str) -> str:
+    """The pointer that a relative one (``../a``, ``../../a``) names, seen from another; empty steps stay."""
+    base = pointer
+    while relative.startswith("../"):
+        base, relative = base.rpartition("/")[0], relative[3:]
+    return f"{base}/{relative}"
+
+
 def walk(value: Any, pointer: str, bound: tuple[int, ...], base: str = "") -> Iterator[tuple[str, Any]]:
     """The values at a pointer with ``*``: each with its pointer without.
 
@@ -117,6 +125,34 @@ def walk(value: Any, pointer: str, bound: tuple[int, ...], base: str = "") -> It
         return
     for index, item in enumerate(found):
         yield from walk(item, rest, (), f"{base}{head}/{index}")
+
+
+_INDEX_BITS = 18
+_MOST = (1 << _INDEX_BITS) - 1
+
+
+def unit_index(pointer: Any) -> int:
+    """The positions in lists that a pointer goes through, the last two as one number; 0 where it has none."""
+    found = 0
+    for step in pointer.split("/") if isinstance(pointer, str) else ():
+        if step.isascii() and step.isdigit() and len(step) < 10:
+            found = (found & _MOST) << _INDEX_BITS | min(int(step), _MOST)
+    return found
+
+
+def unit_key(line: int, index: int) -> int:
+    """A unit's place as one number: 1-based line, and the positions in its lists."""
+    return line << 2 * _INDEX_BITS | index
+
+
+def line_of(key: int) -> int:
+    """The line in a unit's place."""
+    return key >> 2 * _INDEX_BITS
+
+
+def last_index(key: int) -> int:
+    """The position in its own list, in a unit's place."""
+    return key & _MOST
 
 
 class _Pairs(list[tuple[str, Any]]):

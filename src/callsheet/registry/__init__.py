@@ -8,6 +8,7 @@ Must never know: records, harness code, files other than its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -294,6 +295,20 @@ def load(name: str) -> Registry:
 
     text = resources.files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), Registry)
+
+
+def of_session(agent: str | None, kinds: Iterable[str | None]) -> Registry | None:
+    """The registry that speaks of a session: that of its sources' kind, else that of its agent.
+
+    Many agents speak one protocol: then the protocol's tables count, whatever the agent calls itself.
+
+    Args:
+        agent: What the session record calls the agent.
+        kinds: Kinds of its sources.
+    """
+    wanted = set(kinds)
+    by_kind = (name for name in HARNESSES if wanted & set(load(name).harness.kinds))
+    return known(next(by_kind, agent))
 
 
 def known(name: str | None) -> Registry | None:

@@ -5,9 +5,10 @@ find every fact of a record again in the native lines that the record cites. A m
 evidence.
 
 Pointers: ``/a/0`` from the root of the cited line, ``./a`` from the part that the ref points at (``.`` is the part),
-``""`` the root, ``*`` each element: the first ``*`` is the element that the member's first ``*`` stands for, and so
-on; one that the member does not bind runs over all elements. ``@path``, ``@stem`` and ``@folder`` are the path of the
-cited source, its file name without suffix, and the name of its folder; ``#`` is the index of the part in its list.
+``../a`` and ``../../a`` from what that part stands in, ``""`` the root, ``*`` each element: the first ``*`` is the
+element that the member's first ``*`` stands for, and so on; one that the member does not bind runs over all elements.
+``@path``, ``@stem`` and ``@folder`` are the path of the cited source, its file name without suffix, and the name of its
+folder; ``@key/a`` is a member of the cited row's key; ``#`` is the index of the part in its list.
 
 Must never know: records as types, what a native line means.
 """
@@ -77,6 +78,9 @@ class Unit(Struct, kw_only=True, forbid_unknown_fields=True):
         when: Which lines and parts are such units.
         id: Pointer to the native call id.
         by: Pointer to the id of the native record that makes the call, or (on a result) that it says it answers.
+        again: Pointers; a unit that has the same values there as one before it is that unit logged again, and needs
+            no record.
+        alone: Such a unit needs a record only where no call of the source has its id.
     """
 
     record: str
@@ -85,7 +89,23 @@ class Unit(Struct, kw_only=True, forbid_unknown_fields=True):
     when: Conditions = {}
     id: str = ""
     by: str = ""
+    again: list[str] = []
+    alone: bool = False
     note: str | None = None
+
+
+class Spoken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a message of the model stands in a source that is one document.
+
+    Attributes:
+        pointer: The message; a last step ``*`` runs over a list, whose order is that of the conversation.
+        when: What such a message is.
+        id: Pointer to its id, where the document is one message: ids of one session sort by time.
+    """
+
+    pointer: str = ""
+    when: Conditions = {}
+    id: str = ""
 
 
 class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -123,6 +143,10 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         agent: On a line that an agent's session record cites, the name by which its parent knows the agent.
         approval: On a row that a result cites with the role ``approval``, the state of the request.
         approval_call: On such a row, the id of the call that it is about.
+        pieces: Roles whose refs tell of one entity in pieces, each in a frame of its own: no repeats of each other.
+        document: A source may be one JSON document over several lines: it is one unit then, on line 1.
+        spoken: Where the messages of the model stand in sources that are a document each.
+        message: From a cited part to the id of the message that it stands in.
     """
 
     version: str = ""
@@ -154,6 +178,10 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agent: str = ""
     approval: str = ""
     approval_call: str = ""
+    pieces: list[str] = []
+    document: bool = False
+    spoken: list[Spoken] = []
+    message: str = ""
 
 
 COMMON: tuple[Fact, ...] = (

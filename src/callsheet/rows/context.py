@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from callsheet.pairing import Pairing
 from callsheet.records import PathRef, Record, Session, SourceEntry, Unknown
-from callsheet.registry import Registry, Tool, known
+from callsheet.registry import Registry, Tool, of_session
 from callsheet.rows.row import Limits, NativePlace
 from callsheet.rows.text import Blob
 
@@ -33,10 +33,8 @@ does not state, or that has no text."""
 
 def registry_of(session: Session) -> Registry | None:
     """What is known of a session's agent or, where many agents speak one protocol, of that protocol."""
-    found = known(session.agent.name) if session.agent is not None else None
-    for source in session.sources or ():
-        found = found or known(source.kind)
-    return found
+    agent = session.agent.name if session.agent is not None else None
+    return of_session(agent, (source.kind for source in session.sources or ()))
 
 
 def has_captures(registry: Registry | None) -> bool:

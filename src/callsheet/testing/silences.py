@@ -252,6 +252,8 @@ def _table_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None
             return {"exact", "derived", "ambiguous"}
         case "derived_link":
             return {"derived", "none"}
+        case "shared_linkage":
+            return {"exact", "derived"}
         case "id_source" | "named_source":
             return {"native", "derived"}
         case _:

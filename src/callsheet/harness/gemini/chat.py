@@ -48,16 +48,8 @@ from callsheet.registry.via import base64, numbers
 from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
-AUTHORS = {
-    "user": "user",
-    "gemini": "model",
-    "model": "model",
-    "info": "harness",
-    "error": "harness",
-    "warning": "harness",
-}
-CONTEXT_TAGS = frozenset({"session_context", "state_snapshot", "system-reminder"})
-"""Tags in which the harness wraps what it writes under the person's role."""
+SAYS = frozenset({"output", "error"})
+"""Members of a function response that are its text, where it has no other."""
 NOT_SENT = "no recorded user message carries it, or the model never spoke after it"
 
 
@@ -76,6 +68,9 @@ class Chat:
         self._survey = survey
         self._registry = registry
         self._tools = registry.tools()
+        rows = [row for row in registry.line if row.becomes == "message"]
+        self._authors = {row.type: row.author for row in rows if row.tag is None}
+        self._tags = {(row.type, row.tag): row.author for row in rows if row.tag is not None}
         self._told: dict[str, Told] = {}
         self._orphans: set[str] = set()
         self._anonymous = 0
@@ -93,13 +88,14 @@ class Chat:
                 "rewind", "the chat was rewound; what it drops stays", pen.source, unit.line.number
             )
         if not pen.written:
+            pen.ts = utc(native.timestamp)
             pen.unmapped(_name_of(native), Raw(one_line(unit.data)) if unit.exact is None else None, "")
 
     def _entry(self, entry: Entry) -> None:
         pen = self._pen
         members = entry.members
         kind = text_of(members.get("type", ABSENT)) or ""
-        author = AUTHORS.get(kind)
+        author = self._authors.get(kind)
         if author is None:
             return
         pen.ts = utc(text_of(members.get("timestamp", ABSENT)))
@@ -139,13 +135,21 @@ class Chat:
             return
         if self._is_new(f"message {key}", bytes(content), "message", entry.pointer) is None:
             return
-        if author == "user" and len(parts) == 1 and is_wrapped(parts[0].text or ""):
-            author = "harness"
+        if len(parts) == 1:
+            author = self._tagged(text_of(members.get("type", ABSENT)) or "", parts[0].text or "") or author
         record = Message(
             author=author, content=parts, message_id=name, native=pen.native("message", entry.pointer)
         )
         pen.readable(record, "content", where)
         pen.revise(f"message {key}", record)
+
+    def _tagged(self, kind: str, text: str) -> str | None:
+        """Who wrote a text that stands whole in one of the harness's own tags (decision 8)."""
+        clean = text.strip()
+        for (of, tag), author in self._tags.items():
+            if of == kind and clean.startswith(f"<{tag}>") and clean.endswith(f"</{tag}>"):
+                return author
+        return None
 
     def _parts(self, content: Raw, where: str) -> list[Part]:
         words = text_of(content)
@@ -297,8 +301,8 @@ class Chat:
             unit = unit[int(step)] if isinstance(unit, list) else unit[step]
         response = unit.get("response") if isinstance(unit, dict) else None
         if isinstance(response, dict) and len(response) == 1:
-            (word,) = response.values()
-            if isinstance(word, str) and not lossless.has_lone_surrogate(word):
+            ((name, word),) = response.items()
+            if name in SAYS and isinstance(word, str) and not lossless.has_lone_surrogate(word):
                 return [text_part(word)]
         text = lossless.encode_clean(response)
         return [Part(type="json", value=Raw(text))] if lossless.lossless(text) else None
@@ -335,7 +339,7 @@ class Chat:
         record = ToolResult(linkage="exact" if name is not None else "none", status="unknown", call_id=name)
         if words is not None:
             record.status, record.error = "failed", Error(message=words)
-        record.native = pen.native("result", pointer)
+        record.native = pen.native("orphan", pointer)
         if response and pen.inline(record, "raw", response, f"{pointer}/response"):
             record.raw = response
         sent = self._survey.delivered(name)
@@ -352,12 +356,6 @@ class Chat:
         here = self._pen.unit.line.offset + self._pen.unit.start
         if sent is None or (sent.place.offset, sent.pointer) != (here, pointer):
             self._pen.written -= 1
-
-
-def is_wrapped(text: str) -> bool:
-    """Whether a whole text stands in one of the harness's own tags (decision 8)."""
-    clean = text.strip()
-    return any(clean.startswith(f"<{tag}>") and clean.endswith(f"</{tag}>") for tag in CONTEXT_TAGS)
 
 
 def _json_part(raw: Raw) -> Part:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from callsheet.harness._port import Desk, Folder, Session
 from callsheet.harness._port.pen import Pen
 from callsheet.harness._port.units import Hole, Unit
-from callsheet.harness._port.veil import Veil
+from callsheet.harness._port.veil import Veil, original_of
 from callsheet.harness.gemini.chat import Chat
 from callsheet.harness.gemini.shapes import ChatLine, is_document, is_head, recognises, session_of, units_of
 from callsheet.harness.gemini.survey import Survey
@@ -112,7 +112,7 @@ class Gemini:
                 if head:
                     line = None if isinstance(unit, Hole) else unit.native
                     cites = line is not None and (is_head(line) or bool(line.messages))
-                    refs = [_ref(source, unit)] if cites and not isinstance(unit, Hole) else []
+                    refs = [_ref(source, unit, "session" if cites else "member")]
                     stream.write(_head(survey.session, parent, source, refs))
                 if isinstance(unit, Hole):
                     pen.gap(source, unit)
@@ -124,15 +124,17 @@ class Gemini:
                 head = False
 
 
-def _ref(source: SourceEntry, unit: Unit[ChatLine]) -> Ref:
-    line, start, data = unit.line, unit.start, unit.data
+def _ref(source: SourceEntry, unit: Unit[ChatLine] | Hole, role: str) -> Ref:
+    """A ref to the first unit, or where that holds no record, to its bytes."""
+    line, start = unit.line, unit.start
+    data = unit.data if isinstance(unit, Unit) else original_of(line)[start : start + unit.size]
     return Ref(
         source=source.id,
         line=line.number,
         offset=line.offset + start,
         bytes=len(data),
         sha256=digest(data),
-        role="session",
+        role=role,
     )
 
 

@@ -67,6 +67,7 @@ class Survey:
         self._run(veil, source, document)
 
     def _run(self, veil: Veil, source: SourceEntry, document: bool) -> None:
+        spoken: set[str] = set()
         for unit in units_of(veil, source, document):
             self.units += 1
             if isinstance(unit, Hole) or unit.native is None:
@@ -77,7 +78,11 @@ class Survey:
             for entry in entries_of(unit):
                 kind = text_of(entry.members.get("type", ABSENT))
                 if kind in ("gemini", "model"):
-                    self.replied = place.offset
+                    name = text_of(entry.members.get("id", ABSENT))
+                    if name is None or name not in spoken:
+                        # A message that is logged again is no new word of the model.
+                        self.replied = place.offset
+                        spoken.update([name] if name is not None else ())
                     for native, owner, told in _calls(entry):
                         if native is None:
                             continue
