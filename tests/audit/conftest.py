@@ -65,7 +65,13 @@ def bundles(made: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[
     """Every true bundle."""
     out = tmp_path_factory.mktemp("bundles")
     golden = sorted((ROOT / "tests" / "native" / "claude_code").glob("*/*/native"))
-    return [*made, *imported([ROOT / "examples" / "claude-code", *golden], out)]
+    codex = ROOT / "examples" / "codex"
+    return [
+        *made,
+        *imported([ROOT / "examples" / "claude-code", *golden], out),
+        *imported([codex / "sessions", codex / "archived_sessions"], out, "codex"),
+        *imported([codex / "exec"], out, "codex-exec"),
+    ]
 
 
 def imported(paths: list[Path], out: Path, kind: str = "claude-code") -> list[Path]:

@@ -25,6 +25,8 @@ UNCHECKED: dict[str, str] = {
     "/capture/*/reason": "our own words for why a member is not there",
 }
 """Leaves without evidence, and why. ``*`` is one step."""
+MASKED = "the digest is that of the line as the source has it; of what a mask hides nobody else can tell it"
+"""Why a lie about the digest of a masked line is not told."""
 
 DEEP = frozenset({"input", "raw", "value", "before", "after"})
 """Members that hold native JSON whole: a few of their leaves stand for all."""
@@ -139,6 +141,20 @@ def is_named(path: str, lie: str) -> bool:
     return path == lie or lie.startswith(f"{path}/") or path.startswith(f"{lie}/")
 
 
+def is_hidden(audit: Audit, record: Json, path: str) -> bool:
+    """Whether a leaf is the digest of cited bytes that a mask hides (``MASKED``)."""
+    steps = path.split("/")
+    if steps[1:3] != ["native", "refs"] or steps[4:] != ["sha256"]:
+        return False
+    ref = record["native"]["refs"][int(steps[3])]
+    source = audit.sources.get(ref["source"])
+    return (
+        source is not None
+        and source.masked
+        and b"**" in source.read(ref.get("offset", 0), ref.get("bytes", 0))
+    )
+
+
 class Unseen(NamedTuple):
     """A lie that the audit did not name."""
 
@@ -162,6 +178,8 @@ def unseen(folder: Path, told: list[tuple[str, str]] | None = None) -> Iterator[
                 for position, line in enumerate(stream_lines(file)):
                     record = decode(line.data)
                     for lie in lies(record):
+                        if is_hidden(audit, record, lie.path):
+                            continue
                         if told is not None:
                             told.append((str(record["type"]), lie.path))
                         claims = list(stream.claims(lie.record, position))
