@@ -102,15 +102,16 @@ class Talk:
         return [self._author(role, items)] * len(items)
 
     @staticmethod
-    def _kinds_of(payload: Payload) -> list[Any]:
+    def _kinds_of(payload: Payload) -> list[str | None]:
         raw = payload.internal_chat_message_metadata_passthrough
         if not raw or b"content_item_kinds" not in bytes(raw):
             return []
-        kinds = value_of(members_of(raw).get("content_item_kinds", ABSENT))
-        return kinds if isinstance(kinds, list) else []
+        # One by one: an element that no decoder takes says nothing, and takes nothing from the others.
+        kinds = members_of(raw).get("content_item_kinds", ABSENT)
+        return [text_of(kind) for kind in parts_of(kinds)] if mark(kinds) == b"[" else []
 
-    def _author_of_kind(self, kind: Any, by_role: str) -> str:
-        if not isinstance(kind, str):
+    def _author_of_kind(self, kind: str | None, by_role: str) -> str:
+        if kind is None:
             return by_role
         found = self._kinds.get(kind.partition(".")[0], "harness")
         return by_role if found == "role" else found
