@@ -31,16 +31,30 @@ class Asked(Struct):
     Attributes:
         key: Its requestId.
         derived: Whether the id had to be told apart from an earlier one.
-        params: Digest of its parameters.
         ref: The frame.
     """
 
     key: str
     derived: bool
-    params: str
     ref: Ref
     members: dict[str, Raw]
     call_id: str | None = None
+
+
+class Names:
+    """The ids of one session's requests: an id that comes again with other parameters is another request."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[str]] = {}
+
+    def of(self, name: str, params: Raw) -> tuple[str, int]:
+        """The requestId of a request, and how many requests of this JSON-RPC id there have been."""
+        told = digest(bytes(params))
+        seen = self._seen.setdefault(name, [])
+        if told not in seen:
+            seen.append(told)
+        number = seen.index(told) + 1
+        return name if number == 1 else f"{name}#{number}", number
 
 
 class Asks:
@@ -54,19 +68,14 @@ class Asks:
             for row in registry.terminal_status
             if row.entity == "input_request" and row.value
         }
-        self._seen: dict[str, list[str]] = {}
+        self._names = Names()
 
     def begin(self, name: str, params: Raw, pointer: str) -> Asked:
         """The identity of a request at hand."""
-        told = digest(bytes(params))
-        seen = self._seen.setdefault(name, [])
-        if told not in seen:
-            seen.append(told)
-        number = seen.index(told) + 1
-        key = name if number == 1 else f"{name}#{number}"
+        key, number = self._names.of(name, params)
         ref = self._pen.ref("request", f"{pointer}/params")
         kept = {member: Raw(bytes(raw)) for member, raw in members_of(params).items()}
-        return Asked(key, number > 1, told, ref, kept)
+        return Asked(key, number > 1, ref, kept)
 
     # -- permissions --------------------------------------------------------------------------------------------
 
@@ -100,7 +109,7 @@ class Asks:
         elif command is not None:
             record.subject = Subject(command=command)
         record.options = [
-            option for item in items_of(members.get("options", ABSENT)) if (option := _option(item))
+            option for item in items_of(members.get("options", ABSENT)) if (option := option_of(item))
         ]
         record.options = record.options or None
         extra = {name: members[name] for name in ("toolCall", "subject") if name in members}
@@ -195,7 +204,8 @@ class Asks:
         pen.revise(f"ask {asked.key}", record)
 
 
-def _option(raw: Raw) -> Option | None:
+def option_of(raw: Raw) -> Option | None:
+    """An offered answer; None for one without an id, which nobody can choose."""
     members = members_of(raw)
     name = text_of(members.get("optionId", ABSENT))
     if name is None:

@@ -18,6 +18,7 @@ from msgspec import Raw, Struct
 from callsheet.harness._port.frames import FROM_AGENT, received_at
 from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, text_of
 from callsheet.harness._port.units import Reading, Unit
+from callsheet.wire import lossless
 
 CLIENT_METHODS = frozenset(
     {
@@ -87,6 +88,7 @@ class Frame(NamedTuple):
         params: Parameters of a request or notification.
         result: Of a response.
         error: Of a response.
+        number: The id as it is written.
     """
 
     from_agent: bool
@@ -96,6 +98,7 @@ class Frame(NamedTuple):
     params: Raw
     result: Raw
     error: Raw
+    number: Raw = ABSENT
 
 
 def _loose(value: dict[str, Any]) -> LogLine:
@@ -137,6 +140,16 @@ def frames_of(unit: Unit[LogLine]) -> Iterator[Frame]:
         yield from _frame(Raw(unit.data), "", None)
 
 
+def frames_in(data: bytes, *, from_agent: bool) -> list[Frame]:
+    """The frames of a line as it went over the pipe: one, those of a batch, or none where it holds none."""
+    if b"\\u" in data and not lossless.readable(data):
+        # Half characters: the fast lane refuses the whole text, and a client must not miss an answer for them.
+        data = lossless.clean_text(data)
+    raw = Raw(data.strip(b" \t\r\n"))
+    parts = items_of(raw) if mark(raw) == b"[" else [raw]
+    return [frame for part in parts for frame in _frame(part, "", from_agent)]
+
+
 def _frame(raw: Raw, pointer: str, from_agent: bool | None) -> Iterator[Frame]:
     members = members_of(raw)
     method = text_of(members.get("method", ABSENT))
@@ -154,6 +167,7 @@ def _frame(raw: Raw, pointer: str, from_agent: bool | None) -> Iterator[Frame]:
         members.get("params", ABSENT),
         members.get("result", ABSENT),
         members.get("error", ABSENT),
+        number,
     )
 
 

@@ -17,6 +17,7 @@ from callsheet.harness._port.units import Hole, Unit, native_units
 from callsheet.harness._port.veil import Veil, original_of
 from callsheet.harness.acp.calls import FINAL
 from callsheet.harness.acp.fold import SESSIONS_MOST, WAITING_MOST, Known, agent_of
+from callsheet.harness.acp.secrets import words_of
 from callsheet.harness.acp.shapes import Frame, LogLine, frames_of, log_reading
 from callsheet.records import Ref, SourceEntry
 from callsheet.wire.blobs import digest
@@ -170,16 +171,5 @@ class Survey:
             at = unit.data.find(bytes(raw))
             if at >= 0:
                 self._veil.hide(self._source, unit.line.offset + unit.start + at, len(raw))
-            for word in _words(value_of(raw)):
+            for word in words_of(value_of(raw)):
                 self._veil.secret(word, [self._source])
-
-
-def _words(value: object) -> list[str]:
-    """The texts of an answer; numbers as they are written, true and false are no secret."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict):
-        return [word for item in value.values() for word in _words(item)]
-    if isinstance(value, list):
-        return [word for item in value for word in _words(item)]
-    return [str(value)] if isinstance(value, int | float) and not isinstance(value, bool) else []

@@ -1,0 +1,513 @@
+"""A client's half of one connection, as a state machine (``seam.Serving``).
+
+Owns: the negotiation (version 2 is asked for, version 1 accepted, in one request that both understand), opening a
+session, setting what was wished for, prompts and their end in both versions, cancelling, and the ids of both
+directions, which count apart. What the agent asks of a person is in ``waiting``, what it shows while a turn runs in
+``previews``. A request that we do not know is answered with 'method not found', a notification or an update that we
+do not know with nothing.
+
+Must never know: records, files, clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, whole_number_of
+from callsheet.harness.acp.fold import agent_of
+from callsheet.harness.acp.offers import SETTINGS, Offer, offers_of
+from callsheet.harness.acp.previews import Previews
+from callsheet.harness.acp.secrets import Secrets
+from callsheet.harness.acp.shapes import Frame, frames_in, id_text
+from callsheet.harness.acp.waiting import ASKS, Requests, refusal, response
+from callsheet.registry import load
+from callsheet.seam import (
+    Ability,
+    Accepted,
+    Answer,
+    Can,
+    Cannot,
+    Completed,
+    Ended,
+    Failed,
+    Interrupted,
+    Launch,
+    Lost,
+    NotServed,
+    NotStarted,
+    Opened,
+    Rejected,
+    Reply,
+    Send,
+    Serve,
+    Served,
+    Step,
+    TurnChanged,
+    TurnResult,
+    TurnState,
+    Untried,
+    Wish,
+)
+
+NEWEST = 2
+OLDEST = 1
+CLIENT = {"name": "callsheet", "title": "callsheet"}
+ELICITATION: dict[str, Any] = {"form": {}, "url": {}}
+"""What this client can ask a person; a URL is shown, never opened."""
+V1_ABILITIES: dict[str, Any] = {
+    "fs": {"readTextFile": True, "writeTextFile": True},
+    "terminal": True,
+    "elicitation": ELICITATION,
+}
+
+NOT_FOUND, INVALID, INTERNAL, CANCELLED, MISSING = -32601, -32602, -32603, -32800, -32002
+"""Error codes that a client sends: of JSON-RPC, and of the protocol (a request that was cancelled, no such thing)."""
+CODES = {"invalid": INVALID, "refused": INVALID, "missing": MISSING, "failed": INTERNAL}
+NOT_TAKEN = frozenset({-32600, -32601, -32602, -32000, -32002})
+"""Errors of a v1 prompt that say that it was never taken: a bad request, no login, no such session."""
+LOGIN_WANTED = -32000
+
+SERVED = frozenset(
+    {
+        "fs/read_text_file",
+        "fs/write_text_file",
+        "terminal/create",
+        "terminal/output",
+        "terminal/wait_for_exit",
+        "terminal/kill",
+        "terminal/release",
+    }
+)
+"""v1 methods by which an agent uses its client's files and terminals; version 2 has none of them."""
+
+
+class Asked(Struct):
+    """A ``Serve`` that the shell is at."""
+
+    number: Raw
+    method: str
+    terminal: str | None
+
+
+class Turn(Struct):
+    """The turn that runs.
+
+    Attributes:
+        request: Id of its prompt.
+        accepted: v2: the prompt was answered.
+        running: The agent showed that it is at work.
+        interrupted: We asked it to break off.
+        state: What was last said of it.
+    """
+
+    request: str
+    accepted: bool = False
+    running: bool = False
+    interrupted: bool = False
+    state: TurnState = "starting"
+
+
+class Client:
+    """The driver of one connection.
+
+    Args:
+        wish: What is wanted of the session.
+        arguments: Arguments that make the agent's program speak the protocol.
+        client_version: Our version, for the handshake.
+    """
+
+    def __init__(self, wish: Wish, arguments: tuple[str, ...] = (), client_version: str = "0") -> None:
+        self.wish = wish
+        self._arguments = arguments
+        self._info = {**CLIENT, "version": client_version}
+        self._version = NEWEST
+        self._asked_for = NEWEST
+        self._count = 0
+        self._pending: dict[str, Callable[[Frame], list[Step]]] = {}
+        self._agent: tuple[str, str | None] | None = None
+        self._abilities: list[Ability] = []
+        self._logins: list[str] = []
+        self._session: str | None = None
+        self._offers: dict[str, Offer] = {}
+        self._opened = False
+        self._over = False
+        self._turn: Turn | None = None
+        self._requests = Requests()
+        self._previews = Previews()
+        self._serves = 0
+        self._served: dict[str, Asked] = {}
+        self._secrets = Secrets()
+        self._ends = {
+            row.value: row.then
+            for row in load("acp").terminal_status
+            if row.entity == "turn" and row.source == "stopReason"
+        }
+
+    # -- opening ------------------------------------------------------------------------------------------------
+
+    def launch(self) -> Launch:
+        """The program's own arguments; no switch is set."""
+        return Launch(arguments=self._arguments)
+
+    def open(self) -> list[Step]:
+        """Asks for version 2, in words that version 1 understands too."""
+        params = {
+            "protocolVersion": NEWEST,
+            "info": self._info,
+            "capabilities": {"elicitation": ELICITATION},
+            "clientInfo": self._info,
+            "clientCapabilities": V1_ABILITIES,
+        }
+        return [self._request("initialize", params, self._initialized)]
+
+    def _initialized(self, frame: Frame) -> list[Step]:
+        if frame.error:
+            if self._asked_for == OLDEST:
+                return self._no_session("the agent refused the handshake", frame.error)
+            self._asked_for = OLDEST
+            old = {"protocolVersion": OLDEST, "clientInfo": self._info, "clientCapabilities": V1_ABILITIES}
+            return [self._request("initialize", old, self._initialized)]
+        result = members_of(frame.result)
+        version = whole_number_of(result.get("protocolVersion", ABSENT))
+        if version not in (OLDEST, NEWEST):
+            said = version if version is not None else "none"
+            return self._no_session(f"the agent speaks version {said} of the protocol, callsheet 1 and 2")
+        self._version = self._previews.version = version
+        self._agent = agent_of(result)
+        for item in items_of(result.get("authMethods", ABSENT)):
+            name = text_of(members_of(item).get("methodId" if version > 1 else "id", ABSENT))
+            self._logins += [name] if name else []
+        way = self._ways_to_resume(result)
+        self._abilities = self._abilities_of(result, bool(way))
+        place: dict[str, Any] = {"cwd": self.wish.cwd, "mcpServers": []}
+        if self.wish.resume is None:
+            return [self._request("session/new", place, self._session_said)]
+        if not way:
+            return self._no_session("the agent does not say that it can go on with a session")
+        self._session = self.wish.resume
+        return [self._request(way, {"sessionId": self.wish.resume, **place}, self._session_said)]
+
+    def _ways_to_resume(self, result: dict[str, Raw]) -> str | None:
+        """The request that goes on with a session: the one without a replay, if there is a choice."""
+        if self._version > 1:
+            return "session/resume" if "session" in members_of(result.get("capabilities", ABSENT)) else None
+        told = members_of(result.get("agentCapabilities", ABSENT))
+        if mark(members_of(told.get("sessionCapabilities", ABSENT)).get("resume", ABSENT)) == b"{":
+            return "session/resume"
+        return "session/load" if bytes(told.get("loadSession", ABSENT)) == b"true" else None
+
+    def _abilities_of(self, result: dict[str, Raw], resumes: bool) -> list[Ability]:
+        shown = f"version {self._version} of the protocol"
+        found: list[Ability] = [Can("interrupt", shown), Can("permissions", shown), Can("questions", shown)]
+        found.append(Can("resume", "its handshake") if resumes else Cannot("resume", "its handshake"))
+        steering = members_of(members_of(result.get("_meta", ABSENT)).get("steering", ABSENT))
+        if steering:
+            found.append(
+                Untried("steer", "_meta.steering in its handshake; the protocol has no request for it")
+            )
+        else:
+            found.append(Cannot("steer", shown))
+        return found
+
+    def _session_said(self, frame: Frame) -> list[Step]:
+        if frame.error:
+            what = (
+                "the agent opened no session"
+                if self.wish.resume is None
+                else "the agent did not go on with it"
+            )
+            return self._no_session(what, frame.error)
+        result = members_of(frame.result)
+        if self.wish.resume is None:
+            self._session = text_of(result.get("sessionId", ABSENT))
+            if not self._session:
+                return self._no_session("the agent opened a session without an id")
+        self._offers = offers_of(result, self._version)
+        return self._set(list(SETTINGS))
+
+    def _set(self, settings: list[str]) -> list[Step]:
+        """Sets what was wished for, one thing after the other, and says that the session is open."""
+        while settings:
+            setting = settings.pop(0)
+            wanted = self.wish.mode if setting == "mode" else self.wish.model
+            offer = self._offers.get(setting)
+            if wanted is None:
+                continue
+            if offer is None:
+                return self._no_session(f"the agent offers no choice of a {setting}")
+            if wanted not in offer.choices:
+                return self._no_session(f"no {setting} {wanted}; offered: {', '.join(offer.choices)}")
+            params = {"sessionId": self._session, **offer.params, offer.member: wanted}
+
+            def done(frame: Frame, name: str = setting, value: str = wanted) -> list[Step]:
+                if frame.error:
+                    return self._no_session(f"the agent did not set the {name} {value}", frame.error)
+                told = offers_of(members_of(frame.result), self._version)
+                was = self._offers[name]
+                self._offers |= told or {name: msgspec.structs.replace(was, current=value)}
+                return self._set(settings)
+
+            return [self._request(offer.method, params, done)]
+        self._opened = True
+        name, version = self._agent or (None, None)
+        model = self._offers.get("model")
+        for setting in SETTINGS:
+            known = setting in self._offers
+            self._abilities.append(
+                Can(setting, "its session offers a choice")
+                if known
+                else Cannot(setting, "its session offers none")
+            )
+        return [
+            Opened(
+                session=self._session,
+                agent=name,
+                version=version,
+                model=model.current if model is not None else None,
+                abilities=tuple(self._abilities),
+            )
+        ]
+
+    def _no_session(self, what: str, error: Raw = ABSENT) -> list[Step]:
+        """The session cannot be opened, or not as it was wished for: nothing has run."""
+        self._over = True
+        told = members_of(error)
+        if whole_number_of(told.get("code", ABSENT)) == LOGIN_WANTED and self._logins:
+            what += f"; it wants a login first ({', '.join(self._logins)})"
+        said = message_of(error)
+        return [Ended(NotStarted(f"{what}: {said}" if said else what))]
+
+    # -- turns --------------------------------------------------------------------------------------------------
+
+    def start(self, prompt: str) -> list[Step]:
+        """Sends a prompt."""
+        params = {"sessionId": self._session, "prompt": [{"type": "text", "text": prompt}]}
+        sent = self._request("session/prompt", params, self._prompt_answered)
+        self._turn = Turn(str(self._count - 1))
+        return [TurnChanged("starting"), sent]
+
+    def _prompt_answered(self, frame: Frame) -> list[Step]:
+        turn = self._turn
+        if turn is None or frame.id != turn.request:
+            return []
+        if frame.error:
+            code = whole_number_of(members_of(frame.error).get("code", ABSENT))
+            message = message_of(frame.error)
+            if code == CANCELLED:
+                return self._end(Interrupted(str(code)))
+            untaken = code in NOT_TAKEN if self._version == 1 else True
+            if untaken and not turn.running:
+                return self._end(NotStarted(message or f"error {code}"))
+            return self._end(Failed(message, None if code is None else str(code)))
+        turn.accepted = True
+        result = members_of(frame.result)
+        if self._version > 1 and "stopReason" not in result:
+            return []
+        return self._end(self._result(result))
+
+    def _result(self, said: dict[str, Raw]) -> TurnResult:
+        """How a turn ended, by the agent's word for it."""
+        reason = text_of(said.get("stopReason", ABSENT))
+        failure = said.get("error", ABSENT)
+        status = "failed" if members_of(failure) else self._ends.get(reason)
+        if status == "completed":
+            return Completed(reason)
+        if status == "interrupted":
+            return Interrupted(reason)
+        if status == "failed":
+            return Failed(message_of(failure), reason)
+        word = "no word for it" if reason is None else f"a word that is not known: {reason}"
+        return Lost(f"the agent ended the turn with {word}")
+
+    def _state(self, update: dict[str, Raw]) -> list[Step]:
+        """v2: what the agent is at."""
+        turn = self._turn
+        state = text_of(update.get("state", ABSENT))
+        if turn is None:
+            return []
+        if state in ("running", "requires_action"):
+            turn.running = True
+            return self._changed(
+                "waiting" if state == "requires_action" or self._requests.open else "running"
+            )
+        # A snapshot of before the prompt may come after it: it ends nothing.
+        if state == "idle" and (turn.running or (turn.accepted and "stopReason" in update)):
+            return self._end(self._result(update))
+        return []
+
+    def _changed(self, state: TurnState) -> list[Step]:
+        turn = self._turn
+        if turn is None or turn.state == state or (turn.interrupted and state != "settled"):
+            return []
+        turn.state = state
+        return [TurnChanged(state)]
+
+    def _end(self, result: TurnResult) -> list[Step]:
+        steps: list[Step] = [*self._requests.ended(), *self._changed("settled"), Ended(result)]
+        self._turn = None
+        self._previews.over()
+        return steps
+
+    # -- what the agent sends -----------------------------------------------------------------------------------
+
+    def receive(self, frame: bytes) -> list[Step]:
+        """One line of the agent."""
+        return [step for one in frames_in(frame, from_agent=True) for step in self._frame(one)]
+
+    def _frame(self, frame: Frame) -> list[Step]:
+        if frame.method is None:
+            then = self._pending.pop(frame.id or "", None)
+            return then(frame) if then is not None and not self._over else []
+        if frame.id is not None:
+            return self._asked(frame)
+        if frame.method == "session/update":
+            return self._updated(members_of(frame.params))
+        if frame.method == "$/cancel_request":
+            return self._taken_back(id_text(members_of(frame.params).get("requestId", ABSENT)))
+        return []
+
+    def _updated(self, params: dict[str, Raw]) -> list[Step]:
+        update = members_of(params.get("update", ABSENT))
+        name = text_of(update.get("sessionUpdate", ABSENT)) or ""
+        if text_of(params.get("sessionId", ABSENT)) != self._session or not self._opened:
+            return []  # another agent's session, or a replay
+        if name == "state_update":
+            return self._state(update) if self._version > 1 else []
+        steps: list[Step] = []
+        if self._turn is not None and self._version == 1:
+            self._turn.running = True
+            steps += self._changed("waiting" if self._requests.open else "running")
+        if name == "config_option_update":
+            self._offers |= offers_of(update, self._version)
+        if self._turn is None:
+            return steps
+        return [*steps, *self._previews.update(name, update)]
+
+    def _asked(self, frame: Frame) -> list[Step]:
+        """A request of the agent."""
+        assert frame.method is not None
+        if frame.method in SERVED and self._version == 1:
+            return self._serve(frame)
+        if frame.method not in ASKS:
+            return [Send(refusal(frame.number, NOT_FOUND, f"method not found: {frame.method}"))]
+        ask = self._requests.asked(frame, self._session)
+        if ask is None:
+            return [Send(refusal(frame.number, INVALID, "the request is not understood"))]
+        if self._turn is not None and self._turn.interrupted:
+            return [Send(ask.cancelled())]
+        return [*self._requests.opened(ask), *self._changed("waiting")]
+
+    def _taken_back(self, number: str | None) -> list[Step]:
+        """The agent does not wait for an answer any more."""
+        for key, asked in list(self._served.items()):
+            if id_text(asked.number) == number:
+                del self._served[key]
+                return [Send(refusal(asked.number, CANCELLED, "cancelled"))]
+        return [*self._requests.taken_back(number), *self._goes_on()]
+
+    def _goes_on(self) -> list[Step]:
+        """No request is open any more: in v1 that means that the turn runs on, in v2 the agent will say so."""
+        return self._changed("running") if not self._requests.open and self._version == 1 else []
+
+    # -- files and terminals ------------------------------------------------------------------------------------
+
+    def _serve(self, frame: Frame) -> list[Step]:
+        assert frame.method is not None
+        if mark(frame.params) != b"{":
+            return [Send(refusal(frame.number, INVALID, "params must be an object"))]
+        self._serves += 1
+        key = f"{frame.method} {self._serves}"
+        terminal = text_of(members_of(frame.params).get("terminalId", ABSENT))
+        self._served[key] = Asked(Raw(bytes(frame.number)), frame.method, terminal)
+        return [Serve(key=key, method=frame.method, params=Raw(bytes(frame.params)))]
+
+    def served(self, key: str, outcome: Served | NotServed) -> list[Step]:
+        """Answers a file or terminal request."""
+        asked = self._served.pop(key, None)
+        if asked is None or self._over:
+            return []
+        if isinstance(outcome, NotServed):
+            return [Send(refusal(asked.number, CODES[outcome.kind], outcome.reason))]
+        steps: list[Step] = [Send(response(asked.number, outcome.result))]
+        read = text_of(members_of(outcome.result).get("output", ABSENT))
+        if asked.method == "terminal/output" and asked.terminal and read is not None:
+            steps += self._previews.read(asked.terminal, read)
+        return steps
+
+    # -- controls -----------------------------------------------------------------------------------------------
+
+    def answer(self, request_id: str, answer: Answer) -> Reply:
+        """Answers an open request."""
+        given = self._requests.answer(request_id, answer)
+        if isinstance(given, Rejected):
+            return Reply(given)
+        self._secrets.sent(given.frame, given.secrets)
+        return Reply(Accepted(), (Send(given.frame), given.closed, *self._goes_on()))
+
+    def steer(self, text: str) -> Reply:
+        """The protocol has no request for it."""
+        del text
+        return Reply(Rejected("the protocol has no way to add words to a running turn"))
+
+    def interrupt(self) -> Reply:
+        """Cancels the turn: every open request is answered 'cancelled', as the protocol demands."""
+        turn = self._turn
+        if turn is None:
+            return Reply(Rejected("no turn is running"))
+        if turn.interrupted:
+            return Reply(Rejected("the agent has been asked to stop already"))
+        steps: list[Step] = [Send(notification("session/cancel", {"sessionId": self._session}))]
+        steps += self._requests.all_cancelled()
+        steps += self._changed("interrupting")
+        turn.interrupted = True
+        return Reply(Accepted(), tuple(steps))
+
+    def close(self) -> list[Step]:
+        """Nothing: the end of the pipe ends the connection."""
+        return []
+
+    def gone(self, exit_code: int | None, signal: str | None) -> list[Step]:
+        """The agent's process has ended."""
+        how = (
+            f"by {signal}" if signal else "without an exit code" if exit_code is None else f"with {exit_code}"
+        )
+        opened, over = self._opened, self._over
+        self._over = True
+        self._pending.clear()
+        self._served.clear()
+        if self._turn is not None:
+            return self._end(Lost(f"the agent ended {how} before the turn did"))
+        closed = self._requests.ended()
+        if not opened and not over:
+            return [*closed, Ended(NotStarted(f"the agent ended {how} before it opened a session"))]
+        return closed
+
+    def mask(self, frame: bytes, *, from_agent: bool) -> bytes:
+        """The frame without the answers to secret questions."""
+        return self._secrets.masked(frame, from_agent=from_agent)
+
+    # -- frames -------------------------------------------------------------------------------------------------
+
+    def _request(self, method: str, params: dict[str, Any], then: Callable[[Frame], list[Step]]) -> Send:
+        number = self._count
+        self._count += 1
+        self._pending[str(number)] = then
+        return Send(_json({"jsonrpc": "2.0", "id": number, "method": method, "params": params}))
+
+
+def _json(value: Any) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def message_of(error: Raw) -> str | None:
+    """What a JSON-RPC error says."""
+    return text_of(members_of(error).get("message", ABSENT))
+
+
+def notification(method: str, params: dict[str, Any]) -> bytes:
+    """A frame that wants no answer."""
+    return _json({"jsonrpc": "2.0", "method": method, "params": params})
