@@ -108,7 +108,7 @@ def opened(version: int, wish: Wish | None = None, **session: Any) -> Play:
     """A client with an open session."""
     play = Play(wish)
     info = {"name": "toy", "version": "0.1"}
-    capabilities = {"session": {}} if version > 1 else {}
+    capabilities: dict[str, Any] = {"session": {}} if version > 1 else {}
     play.reply({"protocolVersion": version, "info" if version > 1 else "agentInfo": info, "capabilities": capabilities})
     play.reply({"sessionId": "s1", **session})
     return play
