@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from callsheet.errors import SourceError
 from callsheet.wire.damage import BOM
 from callsheet.wire.database import Selection, read_rows
 from callsheet.wire.inflate import head_of, is_compressed
@@ -177,6 +178,13 @@ class DiskFolder:
             self._note(error)
             return b""
         return b"" if is_stream(head) else head
+
+    def tables(self, path: str) -> list[str]:
+        """Names of the tables of a database, empty when it cannot be read."""
+        try:
+            return [] if self._is_linked(path) else list(read_rows(Path(path), [])[0].tables)
+        except SourceError:
+            return []  # what reads it says why
 
     def rows(self, path: str, selections: list[Selection]) -> list[list[dict[str, Any]]]:
         """A few small rows of a database."""

@@ -23,6 +23,7 @@ from callsheet.library.folders import DiskFolder, is_folder, is_own, is_stream, 
 from callsheet.library.shelf import fuller_place, locked, place_for, publish
 from callsheet.library.workbench import Workbench, printable
 from callsheet.records.bundle import Diagnostic, stream_id
+from callsheet.wire.database import is_database
 from callsheet.wire.files import private_folder
 from callsheet.wire.lines import CHUNK
 
@@ -128,6 +129,9 @@ def _fitting(path: Path, kind: str | None, adapters: list[Stored]) -> list[Store
     if is_stream(head):
         raise SourceError(_unfit(head), path=str(path))
     if kind is None:
+        if is_database(head):
+            # The pages with its schema may stand anywhere in it.
+            head += "\n".join(DiskFolder(path).tables(str(path))).encode("utf-8", "replace")
         adapters = [adapter for adapter in adapters if adapter.recognises(path.name, head)][:1]
     if not adapters:
         raise SourceError(_unfit(head), path=str(path))

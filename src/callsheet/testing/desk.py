@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from callsheet.errors import SourceError
 from callsheet.harness._port import Session, Stored
 from callsheet.records import BlobRef, Record, SourceEntry, encode
 from callsheet.records.bundle import Diagnostic, stream_id
@@ -71,6 +72,14 @@ class Files:
     def head(self, path: str, size: int = 65536) -> bytes:
         """First bytes of a file."""
         return self.content.get(path, b"")[:size]
+
+    def tables(self, path: str) -> list[str]:
+        """Names of the tables of a database, empty when it cannot be read."""
+        try:
+            with self.on_disk(path) as file:
+                return list(read_rows(file, [])[0].tables)
+        except SourceError:
+            return []
 
     def rows(self, path: str, selections: list[Selection]) -> list[list[dict[str, Any]]]:
         """A few rows of a database."""

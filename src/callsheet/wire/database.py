@@ -148,16 +148,19 @@ def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, list[str]]]:
                 notes.append("its log has no index: a copy of both was read")
             quiet = still is path and not log.exists() and not journal.exists()
             before = _stamp(path)
-            connection = _connect(still, "mode=ro&immutable=1" if quiet else "mode=ro")
+            # Readers of a log leave marks in its index, unless that is opened for reading only.
+            ours = "mode=ro&immutable=1" if quiet else "mode=ro&readonly_shm=1"
+            connection = _connect(still, ours if still is path else "mode=ro")
             try:
                 parses = _parses(connection)
             except sqlite3.OperationalError as error:
-                if still is not path or not journal.exists() or "locked" in str(error):
+                if still is not path or quiet or "locked" in str(error):
                     raise
                 # A journal that a crash left behind has to be played back, which only a copy may be.
                 connection.close()
                 still = _copied(path, Path(room))
-                notes.append("its journal was left behind by a crash: a copy of both was read")
+                what = "its journal was left behind by a crash" if journal.exists() else "its log is in use"
+                notes.append(f"{what}: a copy of both was read")
                 connection = _connect(still, "mode=rw")
                 parses = _parses(connection)
             if not parses:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
+import subprocess
+import sys
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -310,20 +313,29 @@ def imported(path: Path, out: Path) -> list[Imported | Failure]:
     return list(import_sources([path], out, kind="openclaw"))
 
 
-def test_the_owner_may_be_writing(store: Store, tmp_path: Path) -> None:
-    """Rows that stand in the write-ahead log only are read, and nothing of the owner's is touched."""
+def imported_elsewhere(path: Path, out: Path) -> dict[str, Any]:
+    """An import by a process of its own: within one, SQLite shares a log's index among its connections."""
+    command = [sys.executable, "-m", "callsheet", "import", "--json", "--out", str(out), str(path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout.splitlines()[0]))
+
+
+@pytest.mark.parametrize("moment", ["idle", "writing", "crashed"])
+def test_the_owner_may_be_at_work(store: Store, tmp_path: Path, moment: str) -> None:
+    """Rows that stand in the write-ahead log only are read, and nothing of the owner's is touched: log and index too."""
     store.sql("PRAGMA journal_mode = WAL", "PRAGMA wal_autocheckpoint = 0").session(talk("c1"))
-    store.sql("BEGIN IMMEDIATE")
-    store.entry(SESSION, 99, {"type": "custom", "id": "late", "parentId": None, "timestamp": "x"})
-    before = file_of(store.agent)
-    (one,) = imported(store.agent, tmp_path / "out")
-    assert isinstance(one, Imported)
-    assert one.calls == 1
-    after = file_of(store.agent)
-    assert {name: digest for name, digest in after.items() if not name.endswith("-shm")} == {
-        name: digest for name, digest in before.items() if not name.endswith("-shm")
-    }
-    store.sql("COMMIT").close()
+    path = store.agent
+    if moment == "writing":
+        store.sql("BEGIN IMMEDIATE")
+        store.entry(SESSION, 99, {"type": "custom", "id": "late", "parentId": None, "timestamp": "x"})
+    if moment == "crashed":
+        path = Path(shutil.copytree(path.parent, tmp_path / "crashed")) / path.name
+    before = file_of(path)
+    assert {name.removeprefix(path.name) for name in before} == {"", "-wal", "-shm"}
+    assert imported_elsewhere(path, tmp_path / "out")["calls"] == 1
+    assert file_of(path) == before
+    store.close()
 
 
 def test_a_log_without_its_index_is_read_from_a_copy(store: Store, tmp_path: Path) -> None:

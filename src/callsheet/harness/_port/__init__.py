@@ -34,6 +34,9 @@ class Folder(Protocol):
     def head(self, path: str, size: int = 65536) -> bytes:
         """The first bytes of a file, empty when it cannot be read."""
 
+    def tables(self, path: str) -> list[str]:
+        """Names of the tables of a database, empty when it cannot be read: its first bytes may name none of them."""
+
     def rows(self, path: str, selections: list[Selection]) -> list[list[dict[str, Any]]]:
         """A few small rows of a database, one list per selection; empty for tables that are not there.
 

@@ -37,6 +37,8 @@ ENTRY_TYPES = frozenset(
         "label",
     }
 )
+OURS = (frozenset({"transcript_events"}), frozenset({"operator_approvals", "task_runs"}))
+"""Tables of an agent's database, and of the shared one."""
 HEAD_LINES = 50
 DATABASES = ("**/*.sqlite", "**/*.sqlite3", "**/*.db")
 FILES = ("**/*.jsonl", "**/*.jsonl.zst", "**/*.jsonl.*")
@@ -86,8 +88,13 @@ class Parts(NamedTuple):
 def recognises(name: str, head: bytes) -> bool:  # noqa: ARG001 (the content decides)
     """Whether a file begins like a transcript, or is one of OpenClaw's databases."""
     if is_database(head):
-        return b"transcript_events" in head or (b"operator_approvals" in head and b"task_runs" in head)
+        return any(all(name.encode() in head for name in names) for names in OURS)
     return head_of(head) is not None
+
+
+def _is_ours(tables: list[str]) -> bool:
+    """Whether a database with these tables is one of OpenClaw's."""
+    return any(names <= set(tables) for names in OURS)
 
 
 def head_of(head: bytes) -> dict[str, Any] | None:
@@ -135,8 +142,7 @@ def sessions(path: str, folder: Folder) -> list[Session]:
         return [_of_file(path, folder)]
     found: list[Session] = []
     for database in _below(path, DATABASES, folder):
-        head = folder.head(database, 1 << 18)
-        if is_database(head) and recognises(database, head):
+        if is_database(folder.head(database, 16)) and _is_ours(folder.tables(database)):
             found += _of_database(database, folder)
     for file in _below(path, FILES, folder):
         if head_of(folder.head(file)) is not None:
@@ -285,7 +291,13 @@ def state_beside(path: str, folder: Folder) -> str | None:
 def _agents_of(path: str, folder: Folder) -> list[str]:
     """Agents' databases that belong to a shared one."""
     at = PurePath(path)
-    return folder.files(str(at.parents[1] / "agents"), f"**/{AGENT_DB}") if len(at.parents) > 1 else []
+    near = [str(at.with_name(AGENT_DB)), str(at.with_name(at.name.replace("state", "agent")))]
+    found = [one for one in near if one != path and folder.is_file(one)]
+    return (
+        [*found, *folder.files(str(at.parents[1] / "agents"), f"**/{AGENT_DB}")]
+        if len(at.parents) > 1
+        else found
+    )
 
 
 def cold_archive(path: str, name: str) -> str:

@@ -73,9 +73,12 @@ def _read_state(native_id: str, parts: Parts, desk: Desk, veil: Veil) -> None:
     survey = Survey(transcript, None, keep_reasoning=desk.keep_reasoning)
     with desk.stream(native_id) as stream:
         reader = Reader(desk, veil, transcript, survey, stream, None, {}, {})
-        first = next((row for row in shelf.state_rows(veil, source) if isinstance(row, shelf.StateRow)), None)
-        keyed = [row_ref(source, first.cell, "keyed")] if first is not None and first.key else []
-        write_head(reader, head(native_id, [source], survey, None), keyed)
+        keyed = [
+            row_ref(source, row.cell, "keyed")
+            for row in shelf.state_rows(veil, source)
+            if isinstance(row, shelf.StateRow) and row.key
+        ]
+        write_head(reader, head(native_id, [source], survey, None), keyed[:1])
         desk.diagnose(
             "missing_session",
             "the shared database tells of this session, its transcript is not there",

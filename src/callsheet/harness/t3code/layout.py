@@ -38,7 +38,8 @@ EVENTS = "orchestration_events"
 ANSWERS = ("thread.approval-response-requested", "thread.user-input-response-requested")
 """V1 events that hold what nothing else keeps: the answer to a request, as a client sent it."""
 RESPONSE = "runtime-request.respond"
-MARKS = (b"projection_thread_activities", b"orchestration_v2_projection", b"orchestration_events")
+MARKED = frozenset({ACTIVITIES, ITEMS, THREADS, EVENTS})
+"""Tables that a state database of either generation has."""
 
 
 class Thread(NamedTuple):
@@ -69,7 +70,7 @@ class Parts(NamedTuple):
 
 def recognises(name: str, head: bytes) -> bool:  # noqa: ARG001 (the content decides)
     """Whether a file is a state database of T3 Code."""
-    return is_database(head) and any(mark in head for mark in MARKS)
+    return is_database(head) and any(name.encode() in head for name in MARKED)
 
 
 def sessions(path: str, folder: Folder) -> list[Session]:
@@ -78,7 +79,7 @@ def sessions(path: str, folder: Folder) -> list[Session]:
         return list(_of_database(path, folder))
     found: list[Session] = []
     for database in sorted({file for pattern in DATABASES for file in folder.files(path, pattern)}):
-        if recognises(database, folder.head(database, 1 << 18)):
+        if is_database(folder.head(database, 16)) and not MARKED.isdisjoint(folder.tables(database)):
             found += _of_database(database, folder)
     return found
 
