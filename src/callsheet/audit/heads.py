@@ -54,7 +54,24 @@ def check_session(case: Case, facts: Facts, family: Family, stream: str) -> Iter
         yield from _sources(case, record["sources"])
     parent = record.get("parent")
     if isinstance(parent, dict) and "session" in parent and not facts.of("session", "parent.session"):
-        yield _is(("parent", "session"), parent["session"], family.parents.get(stream), "manifest")
+        above = family.parents.get(stream)
+        if above is None:
+            yield _outside(case, parent["session"])
+        else:
+            yield _is(("parent", "session"), parent["session"], above, "manifest")
+
+
+def _outside(case: Case, session: Any) -> Claim:
+    """The claim that an agent was started from a session that is not in the bundle."""
+    for cite in case.cites:
+        for pointer in case.registry.marks.above:
+            named = follow(cite.root, pointer)
+            if isinstance(named, str) and named and stream_id(named) == session:
+                evidence = Evidence("same", cite.number, cite.place, pointer, named)
+                return Claim(("parent", "session"), session, evidence)
+    return Claim(
+        ("parent", "session"), session, None, "neither the manifest nor the source names that session"
+    )
 
 
 def _is(path: Path, value: Any, wanted: Any, via: str) -> Claim:

@@ -198,7 +198,7 @@ def line_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     if not named:
         state = follow(cite.root, "/record_type")
         named = f"record_type={state}" if isinstance(state, str) else "msg" if "msg" in _members(cite) else ""
-    elif follow(cite.root, marks.types[0]) is MISSING:
+    elif follow(cite.root, marks.types[0]) is MISSING and "msg" in _members(cite):
         named = f"msg/{named}"
     said = case.record.get("nativeType")
     if isinstance(said, str) and said.startswith("reverted/") and is_dead(case, cite):

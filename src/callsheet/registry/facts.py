@@ -124,6 +124,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         run: What a line is that begins another run, in which item ids begin again.
         sessions: Pointers to the sessions that the first lines of a file name, on lines that ``session`` holds for.
         session: What such a line is.
+        above: On such a line, pointers to the session that started this one's agent.
         base: On such a line, where a thread's history goes on from: ``{thread_id, end_ordinal_exclusive}``.
         ordinal: A line's position in its thread's history.
         folder: The folder that the thread works in from this line on.
@@ -159,6 +160,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     run: Conditions = {}
     sessions: list[str] = []
     session: Conditions = {}
+    above: list[str] = []
     base: str = ""
     ordinal: str = ""
     folder: str = ""

@@ -307,6 +307,22 @@ def test_an_agents_file_alone_is_a_session_that_names_its_parent(read: Read) -> 
     assert sheet.records[0]["parent"] == {"session": thread(1)}
 
 
+@pytest.mark.parametrize("lie", [None, thread(7), thread(2)])
+def test_the_parent_of_an_agents_file_alone_has_evidence(lie: str | None, tmp_path: Path) -> None:
+    path = tmp_path / Path(name_of(2)).name
+    path.write_bytes(family()[name_of(2)])
+    (imported,) = import_sources([path], tmp_path / "out")
+    assert isinstance(imported, Imported)
+    stream = imported.bundle / "streams" / f"{thread(2)}.jsonl"
+    if lie:
+        told = f'"parent":{{"session":"{thread(1)}"'
+        text = stream.read_text(encoding="utf-8")
+        assert told in text
+        stream.write_text(text.replace(told, f'"parent":{{"session":"{lie}"'), encoding="utf-8")
+    found = {finding.path for finding in audit_bundle(Bundle(imported.bundle)) if finding.rule == "P-FACT"}
+    assert found == ({"/parent/session"} if lie else set())
+
+
 def test_an_agents_file_leads_to_its_session_when_the_parent_is_there() -> None:
     files = Files(family())
     assert [session.native_id for session in CODEX.sessions("/h", files)] == [thread(1)]
