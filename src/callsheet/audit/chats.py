@@ -1,7 +1,7 @@
 """``via = "table"``: members of chats and stores that log their messages again (Gemini CLI, OpenCode).
 
 Owns: ids of calls that several calls of a stream have, who wrote a message by its type and the tag around its text,
-what a terminal's grid shows. Each function reads the native value anew.
+what a terminal's grid shows, what the parts and metadata of a store tell. Each function reads the native value anew.
 
 Must never know: importers.
 """
@@ -12,16 +12,19 @@ import re
 from typing import Any
 
 from callsheet.audit.case import Case
+from callsheet.audit.changes import path_ref
 from callsheet.audit.cite import Cite
 from callsheet.registry.facts import Fact
+from callsheet.registry.via import base64, numbers
 from callsheet.registry.when import MISSING, follow
+from callsheet.wire.blobs import digest
 
 
 def shared_id(case: Case, cite: Cite, fact: Fact, values: list[Any]) -> Any:
     """The id of a call; where several calls of the stream have it, or it has none, ``<id>#<id of its holder>``.
 
-    The pointers lead to the id and to that of the message or part that holds the call. With a third one, the call's
-    place in its list, the holder may have several calls, and ``/<number>`` tells those of one id apart.
+    The pointers lead to the id and to that of the message or part that holds the call. With a third one, the
+    holder may have several calls, and ``/<number>`` tells those of one id apart.
     """
     native, owner = (value if isinstance(value, str) else "" for value in values[:2])
     if native and case.ledger.calls_with(native) < 2:
@@ -30,18 +33,19 @@ def shared_id(case: Case, cite: Cite, fact: Fact, values: list[Any]) -> Any:
         return MISSING
     made = f"{native}#{owner}"
     if len(values) > 2:
-        return made + _place(cite, native, str(values[2]), fact.pointers[0].rpartition("/")[2])
+        return made + _place(cite, native, fact.pointers[0].rpartition("/")[2])
     return _numbered(case, made)
 
 
-def _place(cite: Cite, native: str, step: str, member: str) -> str:
+def _place(cite: Cite, native: str, member: str) -> str:
     """The number of a call among those of its list that have its id; nothing where it is the only one."""
+    base, step = cite.pointer, ""
+    listed: Any = None
+    while base and not isinstance(listed, list):
+        base, _, step = base.rpartition("/")
+        listed = follow(cite.root, base)
     if not native:
         return f"/{step}"
-    base = cite.pointer
-    while base and not isinstance(follow(cite.root, base), list):
-        base = base.rpartition("/")[0]
-    listed = follow(cite.root, base)
     items = listed if isinstance(listed, list) else []
     twins = [str(number) for number, one in enumerate(items) if follow(one, f"/{member}") == native]
     return f"/{twins.index(step)}" if len(twins) > 1 and step in twins else ""
@@ -122,10 +126,109 @@ def told(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     ] or MISSING
 
 
+def asked_name(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """The name in a call's own part, unless an event tells the one that was replaced there."""
+    return MISSING if case.role_cites("asked") else values[0]
+
+
+def part_author(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """Who wrote a part of a message: by the role of the message, but for what the harness marks as its own."""
+    if follow(cite.part, "/synthetic") is True:
+        return "harness"
+    role = next((follow(one.part, "/role") for one in case.role_cites("message")), MISSING)
+    rows = (row.author for row in case.registry.line if row.becomes == "message" and row.type == role)
+    return next(rows, None) or "system"
+
+
+def stored_file(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """A file in a message: its bytes, where the address holds them, else a link."""
+    part = cite.part if isinstance(cite.part, dict) else {}
+    url, mime, name = part.get("url"), part.get("mime"), part.get("filename")
+    if not isinstance(url, str):
+        return MISSING
+    known = {"mimeType": mime, "name": name}
+    made = {member: value for member, value in known.items() if isinstance(value, str)}
+    head, _, tail = url.partition(";base64,")
+    data = base64(tail) if head.startswith("data:") and tail else None
+    if data is None:
+        return [{"type": "resource_link", "uri": url, **made}]
+    blob = {"blob": f"sha256:{digest(data)}", "size": len(data)}
+    if isinstance(mime, str):
+        blob["mimeType"] = mime
+    image = isinstance(mime, str) and mime.startswith("image/")
+    return [{"type": "image" if image else "file", "blob": blob, **made}]
+
+
+def step_counts(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """What a step used: its tokens, and its cost."""
+    part = cite.part if isinstance(cite.part, dict) else {}
+    found = numbers(part.get("tokens"))
+    counts = list(found) if isinstance(found, list) else []
+    return [*counts, *numbers({"cost": part.get("cost")})] or MISSING
+
+
+_STORED = {"add": "add", "update": "modify", "modify": "modify", "delete": "delete", "move": "move"}
+
+
+def stored_changes(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """Changed files as a step, or a tool's metadata, tells them."""
+    part, roots = cite.part if isinstance(cite.part, dict) else {}, case.ledger.head.roots
+    files = part.get("files")
+    listed = files if isinstance(files, list) else []
+    if part.get("type") == "patch":
+        return [{"path": path_ref(one, roots)} for one in listed if isinstance(one, str) and one] or MISSING
+    found = []
+    for one in listed:
+        path = _word(one, "filePath") or _word(one, "file")
+        if path:
+            made = {"path": path_ref(path, roots), **_patch(_word(one, "diff") or _word(one, "patch"))}
+            if _word(one, "type") in _STORED:
+                made["change"] = _STORED[_word(one, "type")]
+            if _word(one, "movePath"):
+                made |= {"oldPath": made["path"], "path": path_ref(_word(one, "movePath"), roots)}
+            found.append(made)
+    single = part.get("filediff")
+    if not found and _word(single, "file"):
+        patch = _patch(_word(single, "patch") or _word(part, "diff"))
+        found.append({"path": path_ref(_word(single, "file"), roots), **patch})
+    if not found and _word(part, "filepath") and isinstance(part.get("exists"), bool):
+        kind = "modify" if part["exists"] else "add"
+        found.append({"path": path_ref(part["filepath"], roots), "change": kind})
+    return found or MISSING
+
+
+def _word(value: Any, name: str) -> str:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _patch(text: str) -> dict[str, Any]:
+    return {"patch": {"format": "unified", "value": text}} if text else {}
+
+
+def piece_type(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """What a piece of a store is that nothing maps: a message by its role, a part by its type."""
+    part = cite.part if isinstance(cite.part, dict) else {}
+    key = cite.key if isinstance(cite.key, dict) else {}
+    if "aggregate_id" in key:
+        return "event"
+    if "message_id" in key or "messageID" in part or "/parts/" in cite.pointer:
+        return f"part/{_word(part, 'type')}"
+    if "role" in part or cite.pointer.endswith("/info"):
+        return f"message/{_word(part, 'role') or None}"
+    return "todo" if "content" in part else "other"
+
+
 CHATS = {
     "shared_id": shared_id,
     "shared_linkage": shared_linkage,
     "orphan_id": orphan_id,
+    "asked_name": asked_name,
+    "part_author": part_author,
+    "stored_file": stored_file,
+    "step_counts": step_counts,
+    "stored_changes": stored_changes,
+    "piece_type": piece_type,
     "chat_author": chat_author,
     "chat_line": chat_line,
     "grid": grid,

@@ -113,6 +113,9 @@ class Gemini:
                     line = None if isinstance(unit, Hole) else unit.native
                     cites = line is not None and (is_head(line) or bool(line.messages))
                     refs = [_ref(source, unit, "session" if cites else "member")]
+                    named = survey.named
+                    if named is not None and named.line.offset + named.start > unit.line.offset + unit.start:
+                        refs.append(_ref(source, named, "member"))
                     stream.write(_head(survey.session, parent, source, refs))
                 if isinstance(unit, Hole):
                     pen.gap(source, unit)

@@ -17,9 +17,9 @@ from msgspec import Raw
 
 from callsheet.harness._port.parts import ABSENT, items_of, members_of, text_of
 from callsheet.harness._port.pen import Place
-from callsheet.harness._port.units import Hole
+from callsheet.harness._port.units import Hole, Unit
 from callsheet.harness._port.veil import Veil
-from callsheet.harness.gemini.shapes import Entry, call_id_of, entries_of, units_of
+from callsheet.harness.gemini.shapes import ChatLine, Entry, call_id_of, entries_of, units_of
 from callsheet.records import SourceEntry
 from callsheet.wire.blobs import digest
 
@@ -62,7 +62,7 @@ class Survey:
         self.called: set[str] = set()
         self.replied = 0
         self.session: str | None = None
-        self.title: str | None = None
+        self.named: Unit[ChatLine] | None = None
         self.units = 0
         self._run(veil, source, document)
 
@@ -72,8 +72,11 @@ class Survey:
             self.units += 1
             if isinstance(unit, Hole) or unit.native is None:
                 continue
-            if self.session is None and isinstance(unit.native.sessionId, str):
-                self.session = unit.native.sessionId or None
+            if self.session is None:
+                changed = text_of(members_of(unit.native.set).get("sessionId", ABSENT))
+                named = unit.native.sessionId if isinstance(unit.native.sessionId, str) else changed
+                self.session = named or None
+                self.named = unit if self.session is not None else None
             place = Place(source, unit.line.number, unit.line.offset + unit.start, len(unit.data))
             for entry in entries_of(unit):
                 kind = text_of(entry.members.get("type", ABSENT))

@@ -115,7 +115,8 @@ class Chat:
             pen.unmapped(kind, piece.raw, piece.pointer)
 
     def _time(self, piece: Piece) -> str | None:
-        for where in ("time/start", "state/time/start", "time/created"):
+        is_tool = text_of(piece.members.get("type", ABSENT)) == "tool"
+        for where in ("state/time/start",) if is_tool else ("time/start", "time/created"):
             moment = utc_of_ms(whole_number_of(part_at(piece.raw, where)))
             if moment is not None:
                 return moment
@@ -269,7 +270,10 @@ class Chat:
     ) -> None:
         pen = self._pen
         rule = first(
-            self._registry.status, self._version, {}, {"status": value_of(state.get("status", ABSENT))}
+            self._registry.status,
+            self._version,
+            {},
+            {"state": {"status": value_of(state.get("status", ABSENT))}},
         )
         if rule is None or rule.then is None:
             return

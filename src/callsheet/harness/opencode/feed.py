@@ -9,6 +9,7 @@ Must never know: what a part means.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import msgspec
@@ -112,7 +113,8 @@ class Feed:
             yield self._file(files.session, "session", None)
         for path, parts in files.messages:
             message = self._file(path, "message", None)
-            name = message.id if isinstance(message, Piece) else None
+            # Where the message's own file is broken, the name of that file still says which one it is.
+            name = (message.id if isinstance(message, Piece) else None) or PurePosixPath(path).stem
             yield message._replace(message=name) if isinstance(message, Piece) else message
             for part in parts:
                 yield self._file(part, "part", name)

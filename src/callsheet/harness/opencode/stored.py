@@ -17,16 +17,17 @@ import msgspec
 
 from callsheet.errors import SourceError
 from callsheet.harness._port import Desk, Folder, Session
-from callsheet.harness._port.cells import RowPen
+from callsheet.harness._port.cells import RowPen, layout_ref
 from callsheet.harness._port.parts import text_of
-from callsheet.harness._port.veil import Veil
+from callsheet.harness._port.veil import Veil, original_of
 from callsheet.harness.opencode.chat import Chat
-from callsheet.harness.opencode.feed import Feed, Files, selections
-from callsheet.harness.opencode.shapes import KIND, is_export, is_session_file, is_store, recognises
+from callsheet.harness.opencode.feed import Feed, Files, Trouble, selections
+from callsheet.harness.opencode.shapes import KIND, Piece, is_export, is_session_file, is_store, recognises
 from callsheet.harness.opencode.survey import Survey
-from callsheet.records import FORMAT, Agent, Native, Parent, SourceEntry
+from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import load
+from callsheet.wire.blobs import digest
 from callsheet.wire.database import Selection
 
 HEAD = 1 << 18
@@ -196,17 +197,36 @@ def _read(
         pen = RowPen(desk, veil, stream, roots)
         record = SessionRecord(format=FORMAT, sources=feed.sources, roots=roots or None)
         record.agent = Agent(name=KIND, version=text_of(survey.head("version")))
-        record.native_session_id = (survey.session.id if survey.session is not None else None) or member.name
+        record.native_session_id = survey.session.id if survey.session is not None else None
+        if record.native_session_id is None and isinstance(member.place, Files):
+            record.native_session_id = member.name  # the name of its file; a broken document names none
         record.title = text_of(survey.head("title"))
         above = text_of(survey.head("parentID")) or text_of(survey.head("parent_id")) or member.parent
         record.parent = Parent(session=above) if above else None
-        if survey.session is not None:
-            pen.take(survey.session.source, survey.session.unit)
-            record.native = Native(refs=[pen.ref("session", survey.session.pointer or None)])
+        record.native = Native(refs=_head_refs(survey, feed, pen))
+        if rows is not None and (layout := layout_ref(rows, veil.lines(rows))) is not None:
+            record.native.refs.append(layout)
         stream.write(record)
         chat = Chat(pen, survey, load(KIND), streams)
         for piece in feed.pieces():
             chat.take(piece)
+
+
+def _head_refs(survey: Survey, feed: Feed, pen: RowPen) -> list[Ref]:
+    """What a session record is made of: the session's own piece, else the first bytes that there are of it."""
+    piece: Piece | Trouble | None = survey.session or next(feed.pieces(), None)
+    if isinstance(piece, Piece):
+        pen.take(piece.source, piece.unit)
+        return [pen.ref("session" if piece.what == "session" else "member", piece.pointer or None)]
+    if piece is None:
+        return []
+    line = piece.what.line
+    data = original_of(line)
+    ref = Ref(
+        source=piece.source.id, line=line.number, offset=line.offset, bytes=len(data), sha256=digest(data)
+    )
+    ref.role = "member"
+    return [ref]
 
 
 OPENCODE = OpenCode()

@@ -69,7 +69,7 @@ class Survey:
         name, tool = id_of(part), text_of(part.get("tool", ABSENT))
         if text_of(part.get("type", ABSENT)) == "tool" and name and tool and name not in self.asked:
             pen.take(piece.source, piece.unit)
-            self.asked[name] = Asked(tool, pen.ref("call", "/part"), piece.id)
+            self.asked[name] = Asked(tool, pen.ref("asked", "/part"), piece.id)
 
     def identity(self, piece: Piece, seen: Counter[str]) -> tuple[str, str, str | None]:
         """A call's id, where it is from, and its native id where another stands in the record."""
