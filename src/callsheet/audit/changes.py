@@ -19,6 +19,7 @@ from callsheet.registry.facts import Fact
 from callsheet.registry.via import file_url
 from callsheet.registry.when import MISSING, follow
 
+_PLAIN = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)
 _WORDS = {"add": "add", "update": "modify", "delete": "delete"}
 _FILE = re.compile(r"^diff --git ", re.MULTILINE)
 _PATCH = {"*** Add File: ": "add", "*** Update File: ": "modify", "*** Delete File: ": "delete"}
@@ -51,8 +52,22 @@ def changes(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
         for one in native:
             path = follow(one, "/path")
             if isinstance(path, str) and path:
-                found.append({"path": path_ref(path, roots), **_kind(follow(one, "/kind"))})
+                found.append(_listed(path, one, roots))
     return _bare(case, found) or MISSING
+
+
+def _listed(path: str, one: Any, roots: dict[str, str]) -> dict[str, Any]:
+    """One of a list: ``{path, kind}``, or ``{path, kind: {type, move_path}, diff}``."""
+    kind = follow(one, "/kind")
+    word = kind.get("type") if isinstance(kind, dict) else kind
+    made = {"path": path_ref(path, roots), **_kind(word)}
+    moved = follow(kind, "/move_path")
+    if isinstance(moved, str) and moved:
+        made |= {"oldPath": made["path"], "path": path_ref(moved, roots), "change": "move"}
+    text = follow(one, "/diff")
+    if isinstance(text, str):
+        made["patch"] = {"format": "full_text" if word in ("add", "delete") else "unified", "value": text}
+    return made
 
 
 def _kind(kind: Any) -> dict[str, Any]:
@@ -98,6 +113,9 @@ def diff(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
         made = _of_part(part, case.ledger.head.roots)
         if made is not None:
             found.append({**made, "patch": {"format": "git", "value": part}})
+    if not starts and text.startswith("--- ") and len(_PLAIN.findall(text)) == 1:
+        made = _of_part(f"\n{text}", case.ledger.head.roots)
+        found = [{**made, "patch": {"format": "unified", "value": text}}] if made is not None else []
     return _bare(case, found) if found or not text.strip() else MISSING
 
 

@@ -101,6 +101,7 @@ class Reading:
         self._pieces = {kind: frozenset(one.marks.pieces) for kind, one in self._registries.items()}
         self.scans: dict[str, Scan] = {}
         self._branches: dict[frozenset[str], Branches] = {}
+        self.frames: dict[str, object] = {}
         self._decoded: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
         self._size = 0
 

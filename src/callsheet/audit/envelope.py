@@ -68,7 +68,9 @@ def entity_of(record: Json) -> Any:
     kind = TYPES.get(str(record.get("type")))
     if kind is not None and kind.ENTITY_KEY in record:
         return record[kind.ENTITY_KEY]
-    return [record.get(name) for name in ("callId", "inferenceId", "messageId", "turnId", "scope")]
+    # A result becomes ambiguous when a second call with its id comes: then the id is the native one.
+    call_id = record.get("callId", record.get("nativeCallId"))
+    return [call_id, *(record.get(name) for name in ("inferenceId", "messageId", "turnId", "scope"))]
 
 
 def _is_within(cite: Cite, other: Cite) -> bool:

@@ -232,7 +232,8 @@ def is_dead(case: Case, cite: Cite) -> bool:
 
 def told_author(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """Who wrote a message: by the kinds of its parts, by what the person typed as events tell, by role and tag."""
-    root = follow(cite.root, "/payload") if isinstance(follow(cite.root, "/payload"), dict) else cite.root
+    places = (follow(cite.root, pointer) for pointer in ("/payload", "/frame/params/item"))
+    root = next((one for one in places if isinstance(one, dict)), cite.root)
     rows = {row.tag or row.type: row.author for row in case.registry.line if row.becomes == "message"}
     role = follow(root, "/role")
     if follow(root, "/type") == "agent_message":

@@ -19,6 +19,7 @@ from callsheet.audit.branches import TREES
 from callsheet.audit.case import Case
 from callsheet.audit.chats import CHATS
 from callsheet.audit.cite import Cite
+from callsheet.audit.frames import FRAMES
 from callsheet.audit.scan import found_units
 from callsheet.audit.shapes import SHAPES
 from callsheet.records import TYPES
@@ -444,6 +445,7 @@ TABLES: dict[str, Table] = {
     **SHAPES,
     **TREES,
     **CHATS,
+    **FRAMES,
 }
 """Table names that a fact may give."""
 

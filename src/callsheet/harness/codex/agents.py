@@ -44,8 +44,38 @@ class Agents:
         """An agent was started by a call, or ended."""
         agent_id = text_of(members.get("agent_thread_id", Raw()))
         if agent_id:
-            status = self._state("SubAgentActivity", exact_value(members.get("kind", Raw())))
+            status = self.state("SubAgentActivity", exact_value(members.get("kind", Raw())))
             self.write(agent_id, call_id, text_of(members.get("agent_path", Raw())), status, "item", pointer)
+
+    def of_activity(self, agent_id: Any, path: Any, kind: Any, call_id: Any, pointer: str) -> bool:
+        """The same, as the app server tells it; False where it names no agent."""
+        if not isinstance(agent_id, str) or not agent_id:
+            return False
+        status = self.state("SubAgentActivity", kind)
+        self.write(
+            agent_id,
+            call_id if isinstance(call_id, str) else None,
+            path if isinstance(path, str) and path else None,
+            status,
+            "agent",
+            pointer,
+        )
+        return True
+
+    def of_item(self, item_id: Any, receivers: Any, states: Any, pointer: str, *, spawned: bool) -> None:
+        """The agents of a ``collabAgentToolCall`` of the app server."""
+        told = states if isinstance(states, dict) else {}
+        for agent_id in receivers if isinstance(receivers, list) else ():
+            if isinstance(agent_id, str) and (spawned or agent_id in told):
+                call_id = item_id if spawned and isinstance(item_id, str) else None
+                self.write(
+                    agent_id,
+                    call_id,
+                    None,
+                    self.state("agents_states", told.get(agent_id)),
+                    "agents",
+                    pointer,
+                )
 
     def of_call(self, execution: Execution, spawned: bool) -> None:
         """What an item about other agents says of each of them."""
@@ -60,7 +90,7 @@ class Agents:
                     agent_id,
                     call_id,
                     None,
-                    self._state("agents_states", states.get(agent_id)),
+                    self.state("agents_states", states.get(agent_id)),
                     execution.role,
                     execution.pointer,
                 )
@@ -75,12 +105,12 @@ class Agents:
             return
         name = text_of(members.get("new_agent_nickname", Raw()))
         spawned = execution.kind == "collab_agent_spawn_end"
-        state = self._state("agents_states", exact_value(members.get("status", Raw())))
+        state = self.state("agents_states", exact_value(members.get("status", Raw())))
         self.write(
             agent_id, execution.call_id if spawned else None, name, state, execution.role, execution.pointer
         )
 
-    def _state(self, source: str, value: Any) -> str:
+    def state(self, source: str, value: Any) -> str:
         """The state that a native word stands for, by the registry; some states are an object of one member."""
         word = next(iter(value), None) if isinstance(value, dict) else value
         if isinstance(value, dict) and isinstance(value.get("status"), str):

@@ -115,7 +115,7 @@ class Asides:
 
     def _ask(self, call_id: str, arguments: Any, pointer: str) -> None:
         asked = questions_of(arguments)
-        questions = _questions(asked)
+        questions = questions_in(asked)
         if not questions:
             return
         blocking = arguments.get("isBlocking") if isinstance(arguments, dict) else None
@@ -163,7 +163,7 @@ class Asides:
             words = answer.get("answers") if isinstance(answer, dict) else None
             if question.secret or not isinstance(words, list):
                 continue
-            answers.append(_answer(question, [word for word in words if isinstance(word, str)]))
+            answers.append(answer_of(question, [word for word in words if isinstance(word, str)]))
         status = "answered" if answers or given or secret_given else None
         self._revise(asked, status, answers, self._pen.native("result", f"{pointer}/output"), None)
 
@@ -184,7 +184,7 @@ class Asides:
         answers = list(asked.answers or ())
         if 0 <= index < len(questions) and isinstance(answer, str) and not questions[index].secret:
             answers = [one for one in answers if one.question_id != questions[index].id]
-            answers.append(_answer(questions[index], [answer]))
+            answers.append(answer_of(questions[index], [answer]))
         native = self._pen.native("message", message.native.refs[0].pointer if message.native else None)
         self._revise(asked, "answered", answers, native, RecordRef(record=message.id))
 
@@ -286,7 +286,8 @@ def _words(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _questions(asked: list[dict[str, Any]]) -> list[Question]:
+def questions_in(asked: list[dict[str, Any]]) -> list[Question]:
+    """The questions of a call or request; none when one of them says nothing."""
     found: list[Question] = []
     for position, item in enumerate(asked):
         words = item.get("question", item.get("title"))
@@ -317,7 +318,7 @@ def _options(items: list[Any]) -> list[QuestionOption]:
     return found
 
 
-def _answer(question: Question, words: list[str]) -> Answer:
+def answer_of(question: Question, words: list[str]) -> Answer:
     """Options that were offered are selected; anything else was typed."""
     labels = {option.label for option in question.options or ()} | {"None of the above"}
     chosen = [word for word in words if word in labels]

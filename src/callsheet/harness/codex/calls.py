@@ -61,7 +61,7 @@ class Calls:
             item = self._items.get(payload.type or "")
             record.kind = item.kind if item else None
             pen.capture(record, "name", "absent", reason=NO_NAME if item else None)
-        self._put_input(record, payload, pointer)
+        put_input(pen, record, payload, pointer)
         pen.write(record)
         return call_id
 
@@ -90,34 +90,6 @@ class Calls:
         ):
             return None  # the result names both (ASR-276)
         return Provider(kind="mcp", identity="unknown")
-
-    def _put_input(self, record: ToolCall, payload: Payload, pointer: str) -> None:
-        kind = payload.type
-        if kind == "custom_tool_call":
-            self._put_text(record, payload.input, f"{pointer}/input")
-        elif kind == "function_call" or kind == "tool_search_call":
-            self._put_arguments(record, payload.arguments, f"{pointer}/arguments")
-        else:
-            put_json(self._pen, record, payload.action, f"{pointer}/action")
-
-    def _put_arguments(self, record: ToolCall, raw: Raw, pointer: str) -> None:
-        """Arguments that the source keeps as JSON text: parsed where nothing is lost by it."""
-        words = text_of(raw)
-        if words is None:
-            put_json(self._pen, record, raw, pointer)
-            return
-        data = words.encode("utf-8", "surrogatepass")
-        if self._pen.unit.exact is None and data and lossless.lossless(data):
-            record.input = Raw(data)
-        else:
-            self._put_text(record, raw, pointer)
-
-    def _put_text(self, record: ToolCall, raw: Raw, pointer: str) -> None:
-        if mark(raw) != b'"':
-            put_json(self._pen, record, raw, pointer)
-            return
-        record.input_text = verbatim(raw)
-        self._pen.readable(record, "inputText", pointer)
 
     # -- calls that only their execution tells of ---------------------------------------------------------------
 
@@ -152,6 +124,38 @@ class Calls:
             return None
         refs += found.refs
         return found.call_id
+
+
+def put_input(pen: Pen, record: ToolCall, payload: Payload, pointer: str) -> None:
+    """The arguments of a response item that is a call, as the source has them."""
+    kind = payload.type
+    if kind == "custom_tool_call":
+        _put_text(pen, record, payload.input, f"{pointer}/input")
+    elif kind == "function_call" or kind == "tool_search_call":
+        _put_arguments(pen, record, payload.arguments, f"{pointer}/arguments")
+    else:
+        put_json(pen, record, payload.action, f"{pointer}/action")
+
+
+def _put_arguments(pen: Pen, record: ToolCall, raw: Raw, pointer: str) -> None:
+    """Arguments that the source keeps as JSON text: parsed where nothing is lost by it."""
+    words = text_of(raw)
+    if words is None:
+        put_json(pen, record, raw, pointer)
+        return
+    data = words.encode("utf-8", "surrogatepass")
+    if pen.unit.exact is None and data and lossless.lossless(data):
+        record.input = Raw(data)
+    else:
+        _put_text(pen, record, raw, pointer)
+
+
+def _put_text(pen: Pen, record: ToolCall, raw: Raw, pointer: str) -> None:
+    if mark(raw) != b'"':
+        put_json(pen, record, raw, pointer)
+        return
+    record.input_text = verbatim(raw)
+    pen.readable(record, "inputText", pointer)
 
 
 def put_json(pen: Pen, record: ToolCall, raw: Raw, pointer: str) -> None:
@@ -197,5 +201,10 @@ def own_call(pen: Pen, items: dict[str, Item], execution: Execution) -> ToolCall
     return record
 
 
-_NAMED = frozenset({"McpToolCall", "DynamicToolCall", "dynamic_tool_call_response", "mcp_tool_call"})
+_NAMED = frozenset(
+    {
+        *("McpToolCall", "DynamicToolCall", "dynamic_tool_call_response", "mcp_tool_call"),
+        *("mcpToolCall", "dynamicToolCall"),
+    }
+)
 """Executions whose ``tool`` is the tool's own name."""

@@ -1,7 +1,8 @@
 """Changed files, as executions of every generation supply them.
 
-Owns their shapes: an object by path (``{type, content | unified_diff, move_path}``, in older events ``{add: {…}}``), a
-list of ``{path, kind}`` (exec --json), and the diff of a whole turn. Patches are taken as supplied, never made.
+Owns their shapes: an object by path (``{type, content | unified_diff, move_path}``, in older events ``{add: {…}}``),
+a list of ``{path, kind}`` (exec --json) or ``{path, kind: {type, move_path}, diff}`` (app server), and the diff of a
+whole turn. Patches are taken as supplied, never made.
 
 Must never know: how a call went.
 """
@@ -29,7 +30,7 @@ def changes_of(pen: Pen, raw: Raw) -> list[Change]:
     """Changed files as supplied, in any of their shapes.
 
     An object by path (``{type, content | unified_diff, move_path}``, or ``{add: {…}}`` in the older events), or a list
-    of ``{path, kind}``.
+    of ``{path, kind}`` or of ``{path, kind: {type, move_path}, diff}``.
     """
     found = []
     for path, change in members_of(raw).items():
@@ -38,9 +39,23 @@ def changes_of(pen: Pen, raw: Raw) -> list[Change]:
         members = members_of(item)
         named = text_of(members.get("path", ABSENT))
         if named:
-            kind = text_of(members.get("kind", ABSENT))
-            found.append(Change(path=local_path(pen, named), change=_WORDS.get(kind or "", kind)))
+            found.append(_listed(pen, named, members))
     return found
+
+
+def _listed(pen: Pen, named: str, members: dict[str, Raw]) -> Change:
+    told = members_of(members.get("kind", ABSENT))
+    kind = text_of(told.get("type", ABSENT)) if told else text_of(members.get("kind", ABSENT))
+    change = Change(path=local_path(pen, named), change=_WORDS.get(kind or "", kind))
+    moved = text_of(told.get("move_path", ABSENT))
+    if moved:
+        change.old_path, change.path, change.change = change.path, local_path(pen, moved), "move"
+    diff = members.get("diff", ABSENT)
+    if mark(diff) == b'"':
+        # Of a file that is added or deleted, the app server's diff is the file itself.
+        whole = kind in ("add", "delete")
+        change.patch = Patch(format="full_text" if whole else "unified", value=Raw(bytes(diff)))
+    return change
 
 
 def _change(pen: Pen, path: str, members: dict[str, Raw]) -> Change:
@@ -86,13 +101,19 @@ def file_change(
 # -- the diff of a turn -------------------------------------------------------------------------------------------
 
 _FILE = re.compile(r"^diff --git ", re.MULTILINE)
+_PLAIN = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)
 _NO_FILE = "/dev/null"
 
 
 def changes_of_diff(pen: Pen, diff: str) -> list[Change]:
-    """The files of a git diff, each with its own part of it."""
+    """The files of a git diff, each with its own part of it; the one file of a diff without git's headers."""
     starts = [found.start() for found in _FILE.finditer(diff)]
     found = []
+    if not starts and len(_PLAIN.findall(diff)) == 1 and diff.startswith("--- "):
+        change = _of_part(pen, diff)
+        if change is not None:
+            change.patch = Patch(format="unified", value=raw_json(diff))
+            found.append(change)
     for start, end in pairwise([*starts, len(diff)]):
         part = diff[start:end]
         change = _of_part(pen, part)

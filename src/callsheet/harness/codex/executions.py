@@ -108,6 +108,7 @@ class Execution(Struct, kw_only=True):
         thread: The thread that the line names.
         fields: The members.
         begins: Whether it is only the beginning.
+        own_role: The role of a ref to it, where it is not one of those that follow from its place.
         data: The line; in an exec log the item or message alone.
     """
 
@@ -120,11 +121,14 @@ class Execution(Struct, kw_only=True):
     completed_ms: Any = None
     fields: Fields
     begins: bool = False
+    own_role: str = ""
     data: bytes
 
     @property
     def role(self) -> str:
         """The role of a ref to it."""
+        if self.own_role:
+            return self.own_role
         if self.begins:
             return "begin"
         return "item" if self.pointer.endswith("/item") else "end"

@@ -1,0 +1,212 @@
+"""``via = "table"``: facts about frames of a live connection, which depend on the frames before them.
+
+Owns one pass over a frame log: calls by thread and id, requests by thread and id with the digest of their parameters,
+and the lines that hold pieces of a call's output. A recording is written while it grows, so a record is held against
+the frames up to the last one that it cites, and not against those that came later.
+
+Must never know: importers.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from callsheet.audit.case import Case
+from callsheet.audit.cite import MEMBER, Cite
+from callsheet.audit.sources import Source
+from callsheet.registry.facts import Fact
+from callsheet.registry.when import MISSING, follow
+from callsheet.wire.blobs import digest
+from callsheet.wire.lines import split_lines
+from callsheet.wire.lossless import NotJson, decode
+
+ITEM = "/frame/params/item"
+ITEMS = frozenset({"item/started", "item/completed"})
+RAW = "rawResponseItem/completed"
+CALLS = frozenset(
+    {
+        *("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"),
+        "image_generation_call",
+    }
+)
+
+
+class FrameLog:
+    """What a frame log says of calls, requests and pieces.
+
+    Attributes:
+        asked: (thread, call id) to the lines of raw items that are this call.
+        begun: The same of items that start.
+        ended: The same of items that end.
+        requests: (thread, request id) to (line, digest of the parameters).
+        pieces: (thread, call id) to (line, bytes) of each delta of its output.
+    """
+
+    def __init__(self, source: Source, executions: frozenset[str]) -> None:
+        self.asked: dict[tuple[str, str], list[int]] = {}
+        self.begun: dict[tuple[str, str], list[int]] = {}
+        self.ended: dict[tuple[str, str], list[int]] = {}
+        self.requests: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        self.pieces: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        self._executions = executions
+        for line in split_lines(source.chunks()):
+            try:
+                self._take(line.number, decode(line.data))
+            except NotJson:
+                continue
+
+    def _take(self, line: int, root: Any) -> None:
+        method, params = follow(root, "/frame/method"), follow(root, "/frame/params")
+        thread = follow(params, "/threadId")
+        if not isinstance(method, str) or not isinstance(thread, str):
+            return
+        number = follow(root, "/frame/id")
+        if number is not MISSING and number is not None:
+            told = digest(json.dumps(params, sort_keys=True).encode())
+            self.requests.setdefault((thread, id_of(number)), []).append((line, told))
+        item = follow(params, "/item")
+        if method in ITEMS and follow(item, "/type") in self._executions:
+            name = follow(item, "/id")
+            kept = self.begun if method == "item/started" else self.ended
+            if isinstance(name, str):
+                kept.setdefault((thread, name), []).append(line)
+        elif method == RAW and follow(item, "/type") in CALLS:
+            name = follow(item, "/call_id")
+            name = name if isinstance(name, str) else follow(item, "/id")
+            if isinstance(name, str):
+                self.asked.setdefault((thread, name), []).append(line)
+        elif method == "item/commandExecution/outputDelta":
+            name, delta = follow(params, "/itemId"), follow(params, "/delta")
+            if isinstance(name, str) and isinstance(delta, str):
+                size = len(delta.encode("utf-8", "replace"))
+                self.pieces.setdefault((thread, name), []).append((line, size))
+
+    def calls(self, thread: str, name: str, last: int) -> int:
+        """How many calls have an id, as far as frames up to a line say."""
+        found = 0
+        for lines in (self.asked, self.begun):
+            found = max(found, sum(line <= last for line in lines.get((thread, name), ())))
+        return found or min(1, sum(line <= last for line in self.ended.get((thread, name), ())))
+
+
+def id_of(number: Any) -> str:
+    """A JSON-RPC id as text."""
+    return number if isinstance(number, str) else json.dumps(number)
+
+
+def _log(case: Case, cite: Cite) -> FrameLog:
+    logs = case.reading.frames
+    name = cite.source.entry.id
+    if name not in logs:
+        executions = frozenset(row.type for row in case.registry.item if row.execution)
+        logs[name] = FrameLog(cite.source, executions)
+    found = logs[name]
+    assert isinstance(found, FrameLog)
+    return found
+
+
+def _several(case: Case, cite: Cite, name: Any) -> bool:
+    """Whether several calls have an id by the last frame that the record cites."""
+    thread = follow(cite.root, "/frame/params/threadId")
+    if not isinstance(name, str) or not isinstance(thread, str):
+        return False
+    last = max(one.line for one in case.cites)
+    return _log(case, cite).calls(thread, name, last) > 1
+
+
+def frame_call(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """A call id that one call has."""
+    name = values[0]
+    return MISSING if not isinstance(name, str) or _several(case, cite, name) else name
+
+
+def frame_shared(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """A call id that several calls have."""
+    return values[0] if _several(case, cite, values[0]) else MISSING
+
+
+def frame_linkage(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """How a result is linked to its call (ASR-262)."""
+    if not isinstance(values[0], str):
+        return MISSING
+    return "ambiguous" if _several(case, cite, values[0]) else "exact"
+
+
+def _key(case: Case, cite: Cite) -> str | None:
+    number = follow(cite.root, "/frame/id")
+    thread = follow(cite.root, "/frame/params/threadId")
+    if number is MISSING or not isinstance(thread, str):
+        return None
+    seen: list[str] = []
+    for line, told in _log(case, cite).requests.get((thread, id_of(number)), ()):
+        if told not in seen:
+            seen.append(told)
+        if line == cite.line:
+            place = seen.index(told) + 1
+            return id_of(number) if place == 1 else f"{id_of(number)}#{place}"
+    return None
+
+
+def request_key(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """The id of a request: as text; with a number where it came before with other parameters."""
+    return _key(case, cite) or MISSING
+
+
+def request_source(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """Whether that id is the frame's own."""
+    key = _key(case, cite)
+    return MISSING if key is None else "native" if key == id_of(follow(cite.root, "/frame/id")) else "derived"
+
+
+def frame_type(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """The type of a line: the frame's method with the item's type, ``response``, or who wrote a line without one."""
+    method = follow(cite.root, "/frame/method")
+    if isinstance(method, str):
+        item = follow(cite.root, f"{ITEM}/type")
+        named = f"{method}/{item}" if isinstance(item, str) and item else method
+        return named if _case.record.get("nativeType") != f"{named} (again)" else f"{named} (again)"
+    answer = (
+        follow(cite.root, "/frame/result") is not MISSING or follow(cite.root, "/frame/error") is not MISSING
+    )
+    if answer and follow(cite.root, "/frame/id") not in (MISSING, None):
+        return "response"
+    way = follow(cite.root, "/dir")
+    return way if isinstance(way, str) and way else "line"
+
+
+def pieces(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """The pieces of output that the record cites, one after the other."""
+    told = [follow(one.part, "/delta") for one in case.role_cites(MEMBER)]
+    return "".join(told) if told and all(isinstance(one, str) for one in told) else MISSING
+
+
+def pieces_before(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """Bytes of the pieces of this call's output that stand before those that the record cites."""
+    cited = [one.line for one in case.role_cites(MEMBER)]
+    thread, name = (follow(cite.part, f"/{member}") for member in ("threadId", "itemId"))
+    if not cited or not isinstance(thread, str) or not isinstance(name, str):
+        return MISSING
+    told = _log(case, cite).pieces.get((thread, name), ())
+    return sum(size for line, size in told if line < min(cited))
+
+
+def hook_run_call(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """The call of a hook's run: the end of the run's id, for events that are about a call."""
+    event = follow(cite.part, "/eventName")
+    about = any(row.call and row.native == event for row in case.registry.hook_event)
+    return values[0].rpartition(":")[2] or MISSING if about and isinstance(values[0], str) else MISSING
+
+
+FRAMES = {
+    "hook_run_call": hook_run_call,
+    "frame_call": frame_call,
+    "frame_shared": frame_shared,
+    "frame_linkage": frame_linkage,
+    "frame_type": frame_type,
+    "request_key": request_key,
+    "request_source": request_source,
+    "pieces": pieces,
+    "pieces_before": pieces_before,
+}
+"""Table names that a fact may give, beside those of ``tables``."""

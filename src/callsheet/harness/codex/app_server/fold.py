@@ -1,0 +1,248 @@
+"""The fold of one connection: frames in, records out. No clock, no file: a log and a live client feed it alike.
+
+Owns: which frame belongs to which thread, the requests that wait for an answer (ids count per direction, and begin
+again in every process), the head of each stream, and the promise that every line becomes a record or is kept
+unmapped. Threads of one connection have a stream each.
+
+Must never know: where frames come from, files.
+"""
+
+from __future__ import annotations
+
+from msgspec import Raw, Struct
+
+from callsheet.harness._port import Desk
+from callsheet.harness._port.fold import Settled, Tray
+from callsheet.harness._port.parts import ABSENT, members_of, text_of
+from callsheet.harness._port.pen import Pen
+from callsheet.harness._port.units import Hole, Reading, Unit
+from callsheet.harness._port.veil import Veil
+from callsheet.harness.codex.app_server.asks import Asked
+from callsheet.harness.codex.app_server.layout import thread_named
+from callsheet.harness.codex.app_server.shapes import Frame, LogLine, frame_of, log_reading, received
+from callsheet.harness.codex.app_server.thread import NOTIFICATIONS, Thread
+from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
+from callsheet.records import Session as SessionRecord
+from callsheet.records.bundle import stream_id
+from callsheet.registry import load
+
+THREADS_MOST = 100
+"""Threads of one connection that get a stream of their own."""
+WAITING_MOST = 1000
+"""Lines before the first thread, and open requests, that are kept in mind."""
+OPENING = frozenset({"thread/start", "thread/resume", "thread/fork"})
+"""Requests of the client whose answer has a thread."""
+TERMINALS = "thread/backgroundTerminals/list"
+
+
+class Request(Struct):
+    """A request that waits for its answer."""
+
+    method: str
+    thread: str | None
+    asked: Asked | None = None
+
+
+class Fold:
+    """Folds the frames of one log or connection (``harness._port.fold.Folding``).
+
+    Args:
+        desk: Keeps blobs, takes diagnostics.
+        veil: Digests of earlier places.
+        sources: The sources that streams are made from.
+    """
+
+    def __init__(self, desk: Desk, veil: Veil, sources: list[SourceEntry]) -> None:
+        self._desk = desk
+        self._veil = veil
+        self._sources = sources
+        self._registry = load("codex")
+        self._out: list[Settled] = []
+        self._threads: dict[str | None, Thread] = {}
+        self._streams: dict[str, str] = {}
+        self._early: list[tuple[SourceEntry, Unit[LogLine]]] = []
+        self._requests: dict[tuple[bool, str], Request] = {}
+        # Refs of frames that come before their thread are made with this pen; it writes nothing.
+        self._scratch = Pen(desk, veil, Tray(None, []), {})
+
+    @property
+    def reading(self) -> Reading[LogLine]:
+        """How its lines are decoded."""
+        return log_reading
+
+    # -- in and out ---------------------------------------------------------------------------------------------
+
+    def feed(self, source: SourceEntry, unit: Unit[LogLine]) -> list[Settled]:
+        """Folds one line; returns what has settled."""
+        self._scratch.take(source, unit)
+        frame = frame_of(unit)
+        if frame is None:
+            self._unmapped(source, unit)
+        else:
+            self._frame(source, unit, frame)
+        return self._given()
+
+    def gap(self, source: SourceEntry, hole: Hole) -> list[Settled]:
+        """Bytes that hold no frame."""
+        self._main().pen.gap(source, hole)
+        return self._given()
+
+    def close(self) -> list[Settled]:
+        """The end of the connection: nothing is invented for what never ended."""
+        self._main()
+        for thread in self._threads.values():
+            thread.close()
+        return self._given()
+
+    def _given(self) -> list[Settled]:
+        given, self._out[:] = list(self._out), []
+        return given
+
+    # -- threads ------------------------------------------------------------------------------------------------
+
+    def _main(self) -> Thread:
+        """The thread whose stream takes what belongs to none."""
+        for thread in self._threads.values():
+            return thread
+        return self._begin(None, ABSENT, [])
+
+    def _begin(self, name: str | None, told: Raw, refs: list[Ref]) -> Thread:
+        """A stream begins.
+
+        Args:
+            name: The thread.
+            told: What the server says of it, where it does.
+            refs: The frames that say so.
+        """
+        members = members_of(told)
+        folder = text_of(members.get("cwd", ABSENT))
+        version = text_of(members.get("cliVersion", ABSENT))
+        roots = {"project": folder} if folder else {}
+        pen = Pen(self._desk, self._veil, Tray(name, self._out), roots)
+        record = SessionRecord(format=FORMAT, native_session_id=name, sources=self._sources)
+        record.agent = Agent(name="codex", version=version or None)
+        record.ts_meaning = "received"
+        record.roots = roots or None
+        record.title = text_of(members.get("name", ABSENT)) or None
+        record.forked_from = text_of(members.get("forkedFromId", ABSENT)) or None
+        parent = text_of(members.get("parentThreadId", ABSENT))
+        if parent is not None and parent in self._threads:
+            record.parent = Parent(session=self._streams[parent])
+        record.native = Native(refs=refs) if refs else None
+        pen.stream.write(record)
+        thread = Thread(name, pen, self._registry, version or None, self._streams)
+        self._threads[name] = thread
+        if name is not None:
+            self._streams[name] = stream_id(name)
+        early, self._early = self._early, []
+        heads = {ref.line for ref in refs}
+        for source, unit in early:
+            if unit.line.number not in heads:
+                self._unmapped(source, unit)
+        return thread
+
+    def _unmapped(self, source: SourceEntry, unit: Unit[LogLine]) -> None:
+        """Keeps a line that belongs to no thread; before the first one it waits for that one's stream."""
+        if not self._threads:
+            if len(self._early) < WAITING_MOST:
+                self._early.append((source, unit))
+                return
+            self._begin(None, ABSENT, [])
+        self._keep(self._main(), source, unit)
+
+    @staticmethod
+    def _keep(thread: Thread, source: SourceEntry, unit: Unit[LogLine]) -> None:
+        pen = thread.pen
+        pen.take(source, unit, received(unit.native) if unit.native is not None else None)
+        pen.unmapped(kind_of(unit))
+
+    # -- one frame ----------------------------------------------------------------------------------------------
+
+    def _frame(self, source: SourceEntry, unit: Unit[LogLine], frame: Frame) -> None:
+        request = None
+        if frame.method is None:
+            request = self._requests.pop((not frame.from_server, frame.id or ""), None)
+        elif frame.method == "initialize":
+            self._requests.clear()  # a new process: its request ids begin again
+        name = thread_named(frame) or (request.thread if request is not None else None)
+        opened = self._open(frame, request, name)
+        thread = self._threads.get(name) if name is not None else None
+        if thread is None and name is not None and self._speaks(frame):
+            if len(self._threads) < THREADS_MOST:
+                thread = self._begin(name, ABSENT, [self._scratch.ref("meta", frame.pointer)])
+            else:
+                self._desk.diagnose(
+                    "many_threads", "more threads than get a stream", source, unit.line.number
+                )
+        self._ask(frame, name)
+        if thread is None:
+            self._unmapped(source, unit)
+            return
+        pen = thread.pen
+        pen.take(source, unit, received(unit.native) if unit.native is not None else None)
+        if opened:
+            pen.cited()
+        if frame.method is None:
+            mapped = request is not None and self._answer(thread, frame, request)
+        elif frame.from_server and frame.id is not None:
+            mapped = self._asks(thread, frame)
+        else:
+            mapped = frame.from_server and thread.notice(frame)
+        if not (mapped or opened):
+            pen.unmapped(kind_of(unit))
+
+    @staticmethod
+    def _speaks(frame: Frame) -> bool:
+        """Whether a frame says something of its thread, which is more than that there is one."""
+        return frame.from_server and (frame.method in NOTIFICATIONS or frame.id is not None)
+
+    def _open(self, frame: Frame, request: Request | None, name: str | None) -> bool:
+        """Whether a frame begins a stream: it says what a thread is that nothing was heard of before."""
+        if frame.method == "thread/started" and frame.from_server:
+            pointer, told = f"{frame.pointer}/params", frame.params
+        elif frame.method is None and request is not None and request.method in OPENING:
+            pointer, told = f"{frame.pointer}/result", frame.result
+        else:
+            return False
+        thread = members_of(told).get("thread", ABSENT)
+        if name is None or name in self._threads or len(self._threads) >= THREADS_MOST or not thread:
+            return False
+        self._begin(name, thread, [self._scratch.ref("meta", pointer)])
+        return True
+
+    def _ask(self, frame: Frame, name: str | None) -> None:
+        """Remembers a request until it is answered."""
+        if frame.method is None or frame.id is None:
+            return
+        while len(self._requests) >= WAITING_MOST:
+            self._requests.pop(next(iter(self._requests)))
+        self._requests[(frame.from_server, frame.id)] = Request(frame.method, name)
+
+    def _asks(self, thread: Thread, frame: Frame) -> bool:
+        """A request of the server."""
+        asked = thread.asks.begin(frame, frame.id or "", frame.method or "")
+        if asked is None:
+            return False
+        self._requests[(True, frame.id or "")].asked = asked
+        return True
+
+    @staticmethod
+    def _answer(thread: Thread, frame: Frame, request: Request) -> bool:
+        if request.asked is not None:
+            thread.asks.answered(request.asked, frame)
+            return True
+        if request.method == TERMINALS:
+            return thread.terminals.listed(frame.result, f"{frame.pointer}/result")
+        return False
+
+
+def kind_of(unit: Unit[LogLine]) -> str | None:
+    """The native type of a line that nothing maps: the method, with the item's type."""
+    frame = frame_of(unit)
+    if frame is None:
+        told = unit.native.dir if unit.native is not None else None
+        return told if isinstance(told, str) and told else "line"
+    if frame.method is None:
+        return "response"
+    item = text_of(members_of(members_of(frame.params).get("item", ABSENT)).get("type", ABSENT))
+    return f"{frame.method}/{item}" if item else frame.method

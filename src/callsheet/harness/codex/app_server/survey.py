@@ -1,0 +1,152 @@
+"""What must not be kept of an app-server log: answers to secret questions, and raw chain of thought.
+
+Owns finding both in frames, for the first pass over a log and for a live connection before it writes a frame. The
+answer to a question marked ``isSecret`` is hidden where the client gives it, and wherever its words stand again; of
+raw reasoning (deltas, items, raw response items) only where it stands.
+
+Must never know: records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, value_of
+from callsheet.harness._port.units import Hole, native_units
+from callsheet.harness._port.veil import Veil
+from callsheet.harness.codex.app_server.shapes import Frame, frame_of, log_reading
+from callsheet.harness.codex.secrets import is_secret, options_of, questions_of
+from callsheet.records import SourceEntry
+
+QUESTIONS = "item/tool/requestUserInput"
+ITEMS = (b'"reasoning"', b'"Reasoning"')
+DEEPEST = 12
+"""Depth to which items are looked for."""
+RAW_ITEM = "rawResponseItem/completed"
+OPEN_MOST = 1000
+"""Open requests for a secret that are kept in mind."""
+
+
+class Hidden(Struct):
+    """What a frame holds that must not be kept.
+
+    Attributes:
+        parts: JSON values whose strings are hidden where they stand.
+        words: Values that nothing may hold from here on.
+    """
+
+    parts: list[Raw]
+    words: list[str]
+
+
+class Secrets:
+    """Follows the frames of one connection.
+
+    Args:
+        keep_reasoning: Whether raw chain of thought was asked for.
+    """
+
+    def __init__(self, *, keep_reasoning: bool) -> None:
+        self._keep_reasoning = keep_reasoning
+        self._asked: dict[str, dict[str, Raw]] = {}
+        self._calls: dict[str, None] = {}
+
+    def of(self, frame: Frame) -> Hidden:
+        """What is to be hidden of a frame; frames come in their order."""
+        found = Hidden([], [])
+        method = frame.method
+        if method == "initialize":
+            self._asked.clear()
+        elif method is None and not frame.from_server:
+            if frame.id is not None:
+                self._answered(frame, found)
+        elif method == QUESTIONS:
+            if frame.id is not None:
+                self._asked[frame.id] = members_of(frame.params)
+                if len(self._asked) > OPEN_MOST:
+                    self._asked.pop(next(iter(self._asked)))
+        elif frame.from_server:
+            if not self._keep_reasoning:
+                found.parts += _reasoning(method or "", frame.params if method else frame.result)
+            if method == RAW_ITEM and self._calls:
+                item = members_of(members_of(frame.params).get("item", ABSENT))
+                if text_of(item.get("call_id", ABSENT)) in self._calls and "output" in item:
+                    found.parts.append(item["output"])
+        return found
+
+    def _answered(self, frame: Frame, found: Hidden) -> None:
+        params = self._asked.pop(frame.id or "", None)
+        if params is not None:
+            self._questions(params, members_of(members_of(frame.result).get("answers", ABSENT)), found)
+
+    def _questions(self, params: dict[str, Raw], answers: dict[str, Raw], found: Hidden) -> None:
+        questions = questions_of({"questions": value_of(params.get("questions", ABSENT))})
+        labels = options_of(questions)
+        for question in questions:
+            raw = answers.get(str(question.get("id")), ABSENT)
+            if is_secret(question) and raw:
+                call_id = text_of(params.get("itemId", ABSENT))
+                if call_id is not None:
+                    self._calls[call_id] = None
+                found.parts.append(members_of(raw).get("answers", raw))
+                found.words += [word for word in _words(value_of(raw)) if word not in labels]
+
+
+def _reasoning(method: str, part: Raw, depth: int = 0) -> Iterator[Raw]:
+    """Raw chain of thought in a frame of the server: in items wherever they stand, and in deltas."""
+    if depth == 0 and ("raw_content" in method or method == "item/reasoning/textDelta"):
+        params = members_of(part)
+        event = members_of(params.get("msg", ABSENT)) or params
+        yield from (event[name] for name in ("delta", "text") if name in event)
+    if depth > DEEPEST or not any(word in bytes(part) for word in ITEMS):
+        return
+    for item in items_of(part):
+        yield from _reasoning(method, item, depth + 1)
+    members = members_of(part)
+    if text_of(members.get("type", ABSENT)) in ("reasoning", "Reasoning"):
+        yield from (members[name] for name in ("content", "raw_content") if name in members)
+        return
+    for member in members.values():
+        yield from _reasoning(method, member, depth + 1)
+
+
+def _words(value: Any) -> list[str]:
+    """The texts of an answer."""
+    if isinstance(value, dict):
+        return [word for item in value.values() for word in _words(item)]
+    if isinstance(value, list):
+        return [word for item in value for word in _words(item)]
+    return [value] if isinstance(value, str) and value else []
+
+
+def survey(veil: Veil, source: SourceEntry, *, keep_reasoning: bool) -> int:
+    """The first pass over a log; returns how many units it has."""
+    secrets = Secrets(keep_reasoning=keep_reasoning)
+    count = 0
+    for unit in native_units(veil.lines(source), log_reading):
+        count += 1
+        if isinstance(unit, Hole):
+            continue
+        frame = frame_of(unit)
+        if frame is None:
+            continue
+        hidden = secrets.of(frame)
+        for part in hidden.parts:
+            _hide(veil, source, unit.line.offset + unit.start, unit.readable(), part)
+        for word in hidden.words:
+            veil.secret(word, [source])
+    return count
+
+
+def _hide(veil: Veil, source: SourceEntry, offset: int, data: bytes, part: Raw) -> None:
+    """Hides a value at every place of its line where it stands to the letter."""
+    text = bytes(part)
+    if not text or mark(part) not in (b'"', b"[", b"{"):
+        return
+    at = data.find(text) if text not in (b'""', b"[]", b"{}") else -1
+    while at >= 0:
+        veil.hide(source, offset + at, len(text))
+        at = data.find(text, at + len(text))
