@@ -51,6 +51,7 @@ KEYS = {
 """Members that scripts may count on."""
 MORE = {
     "author",
+    "folded",
     "titleFrom",
     "moreInput",
     "native",

@@ -43,6 +43,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         near: A folder; sources below it are named from there.
+        outlined: Sheets know their rows before any is made.
     """
 
     near: Path | None = None
@@ -50,6 +51,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     view: View = View()
     limits: Limits = Limits()
     provisional: bool = False
+    outlined: bool = False
     on_bad: OnBad | None = None
     progress: Progress | None = None
 
@@ -119,12 +121,20 @@ class OpenSession:
                 view=self._reading.view,
                 limits=self._reading.limits,
                 provisional=self._reading.provisional,
+                outlined=self._reading.outlined,
                 on_bad=self._reading.on_bad,
                 on_bytes=None if progress is None else lambda done: progress(shown, done, size),
             )
             for entry in (sheet.session.sources or ()) if sheet.session else ():
                 entry.path = "-" if entry.path == self._spool else _named_from(entry.path, self._reading.near)
             yield sheet
+
+    @contextmanager
+    def sheets(self) -> Iterator[dict[str, Sheet]]:
+        """Opens every stream, the session's own first."""
+        with ExitStack() as stack:
+            names = [self.main, *(name for name in self.files if name != self.main)]
+            yield {name: stack.enter_context(self.sheet(name)) for name in names}
 
 
 def _named_from(path: str, folder: Path | None) -> str:

@@ -8,7 +8,7 @@ Must never know: records' files, terminals, the environment.
 """
 
 from callsheet.paint.flow import paint_rows
-from callsheet.paint.head import paint_foot, paint_head
+from callsheet.paint.head import head_words, paint_foot, paint_head
 from callsheet.paint.row import Look, paint_row
 from callsheet.paint.safe import visible
 from callsheet.paint.span import Line, Span, Style, coloured, line_width, plain
@@ -19,6 +19,7 @@ __all__ = [
     "Span",
     "Style",
     "coloured",
+    "head_words",
     "line_width",
     "paint_foot",
     "paint_head",

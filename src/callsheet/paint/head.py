@@ -72,12 +72,16 @@ def paint_head(
     return lines
 
 
-def _session_lines(session: Session, width: int) -> Iterator[Line]:
-    agent = session.agent
+def head_words(session: Session | None) -> str:
+    """The agent of a session and its version, in a few words."""
+    agent = session.agent if session is not None else None
     registry = known(agent.name) if agent else None
     title = (registry.harness.title if registry else "") or (agent.name if agent else "unknown agent")
-    name = f"{title} {agent.version}" if agent and agent.version else title
-    who = visible(name)
+    return visible(f"{title} {agent.version}" if agent and agent.version else title)
+
+
+def _session_lines(session: Session, width: int) -> Iterator[Line]:
+    who = head_words(session)
     identity = visible(session.native_session_id or "")
     if identity and len(who) + len(identity) + 2 <= width and (who + identity).isascii():
         yield [Span(who, "strong"), Span("  "), Span(identity, "quiet")]

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from callsheet.paint import cells
 from callsheet.paint.block import WHOLE, Collapse, block, hidden, more_lines, text_lines
@@ -28,6 +29,7 @@ from callsheet.paint.inputs import input_lines
 from callsheet.paint.safe import visible
 from callsheet.paint.span import Line, Span, Style, line_width, packed
 from callsheet.paint.words import LABELS, MARKS, detail_words, fact_words, place_words, state_words
+from callsheet.records import Session
 from callsheet.rows import ChangeShown, Output, Row
 from callsheet.rows.text import counted
 
@@ -47,6 +49,9 @@ COLLAPSES: dict[str, Collapse] = {
 """How much of a row's text is shown; ``TEN`` for other kinds."""
 TEN = Collapse(5, 5)
 PATCH = Collapse(16, 0)
+RUNNING = Collapse(0, 10)
+"""How much of the output of what is still running is shown: its end."""
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TITLE_LINES = 3
 
 _INDENT = "    "
@@ -64,12 +69,21 @@ class Look(Struct, frozen=True, kw_only=True):
         full: Nothing is collapsed.
         audit: Every caution is drawn, when it was, and where it stands in its sources.
         folders: Folders that paths are shortened by.
+        tick: Where a sign that turns while a row is running stands; None for one that stands still.
     """
 
     width: int = 80
     full: bool = False
     audit: bool = False
     folders: tuple[str, ...] = ()
+    tick: int | None = None
+
+
+def look_with_folders(look: Look, session: Session | None) -> Look:
+    """The look, with a session's own folders to shorten paths by."""
+    roots = (session.roots or {}) if session else {}
+    folders = tuple(sorted((folder for folder in roots.values() if len(folder) > 1), key=len, reverse=True))
+    return replace(look, folders=folders)
 
 
 def paint_row(row: Row, look: Look, depth: int = 0) -> list[Line]:
@@ -100,7 +114,7 @@ def is_small(row: Row, look: Look) -> bool:
 
 
 def _talk(row: Row, look: Look, width: int) -> Iterator[Line]:
-    mark, label, style = _talk_head(row)
+    mark, label, style = _talk_head(row, look)
     indent = _LABEL_CELLS + 3
     room = max(width - indent, NARROWEST // 2)
     facts = visible(" · ".join(fact_words(row)))
@@ -116,7 +130,10 @@ def _talk(row: Row, look: Look, width: int) -> Iterator[Line]:
             yield [Span(" " * indent), *line]
 
 
-def _talk_head(row: Row) -> tuple[str, str, Style]:
+def _talk_head(row: Row, look: Look) -> tuple[str, str, Style]:
+    if row.state == "running":
+        mark, style = _mark(row, look)
+        return mark, "Thinking" if row.kind == "thought" else row.author or "message", style
     if row.kind == "thought":
         return "~", "thought", "quiet"
     author = row.author or "message"
@@ -133,7 +150,10 @@ def _talk_lines(row: Row, look: Look, room: int) -> list[Line]:
     if is_small(row, look):
         return [[Span(cells.cut(visible(" ".join(text[: room * 8].split())), room), "quiet")]]
     thought = row.kind == "thought"
-    collapse = WHOLE if look.full else COLLAPSES[row.kind]
+    collapse = RUNNING if row.state == "running" and not thought else COLLAPSES[row.kind]
+    collapse = WHOLE if look.full else collapse
+    if row.state == "running" and not text.strip():
+        return [[]]
     lines = _block(row.output, room, collapse, "quiet" if thought else "", text.lstrip() if thought else text)
     return lines or [hidden("(no text)", room)]
 
@@ -142,7 +162,9 @@ def _places(row: Row, room: int) -> list[Line]:
     return packed([Span(visible(words), "place") for words in place_words(row)], room)
 
 
-def _mark(row: Row) -> tuple[str, Style]:
+def _mark(row: Row, look: Look) -> tuple[str, Style]:
+    if row.state == "running" and look.tick is not None:
+        return SPINNER[look.tick % len(SPINNER)], MARKS["running"][1]
     if row.kind == "notice" and row.state == "completed":
         return "·", "quiet"
     if row.kind == "terminal" and (row.state, row.status) == ("unconfirmed", "exited"):
@@ -151,7 +173,7 @@ def _mark(row: Row) -> tuple[str, Style]:
 
 
 def _event(row: Row, look: Look, width: int) -> Iterator[Line]:
-    mark, style = _mark(row)
+    mark, style = _mark(row, look)
     yield from _title(row, look, width, [Span(mark, style), Span(f" {_label(LABELS[row.kind])} ", "label")])
     room = max(width - len(_INDENT), NARROWEST // 2)
     for line in input_lines(row, room, full=look.full):
@@ -194,10 +216,11 @@ def _output(row: Row, output: Output, look: Look, inner: int) -> Iterator[Line]:
         words = f"… {counted(count, 'line')} of output" if count else ""
         lines = [hidden(words, inner)] if words else []
     else:
-        lines = _block(output, inner, WHOLE if look.full else COLLAPSES.get(row.kind, TEN), "")
+        collapse = RUNNING if row.state == "running" else COLLAPSES.get(row.kind, TEN)
+        lines = _block(output, inner, WHOLE if look.full else collapse, "")
         if not lines and row.kind == "command":
             lines = [hidden("(no output)", inner)]
-    if output.member == "preview":
+    if output.member == "preview" and row.state != "running":
         lines.append(hidden("(the last that was seen of it while it ran)", inner))
     elif output.truncated and output.omitted is None:
         size = (

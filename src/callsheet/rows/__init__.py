@@ -10,6 +10,7 @@ Must never know: how a row is drawn, where records come from.
 from callsheet.rows.context import HIDDEN, Context, View, has_captures, registry_of
 from callsheet.rows.nested import Nested, nested_rows
 from callsheet.rows.reduce import row_at, rows_of
+from callsheet.rows.roll import NoRows, Roll, Rows
 from callsheet.rows.row import (
     ROW_KINDS,
     AgentShown,
@@ -37,12 +38,15 @@ __all__ = [
     "Limits",
     "NativePlace",
     "Nested",
+    "NoRows",
     "Output",
     "PermissionShown",
     "Reached",
     "Remark",
+    "Roll",
     "Row",
     "RowKind",
+    "Rows",
     "Sheet",
     "State",
     "View",

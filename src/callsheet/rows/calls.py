@@ -18,6 +18,7 @@ from callsheet.pairing.words import reach_of
 from callsheet.records import (
     FileChange,
     InputRequest,
+    Permission,
     Plan,
     Preview,
     Provider,
@@ -74,7 +75,9 @@ def call_row(context: Context, number: int) -> Row:
     kind = kind_of(call, provider, tool)
     reason = pairing.why_dangling(call_id)
     state = _state(context, call_id, answer, reason)
-    changes, omitted_changes = changes_shown(context, context.linked(call_id, FileChange))
+    file_changes = context.linked(call_id, FileChange)
+    agents = context.linked(call_id, Subagent)
+    changes, omitted_changes = changes_shown(context, file_changes)
     decisions = decisions_of(context, call_id, result)
     silent = not_recorded(
         call, result, context.registry, is_command=kind == "command", has_run=state not in NEVER_RAN
@@ -110,11 +113,12 @@ def call_row(context: Context, number: int) -> Row:
         changes=changes or None,
         omitted_changes=omitted_changes or None,
         permissions=decisions or None,
-        agents=[_agent(agent) for agent in context.linked(call_id, Subagent)] or None,
+        agents=[_agent(agent) for agent in agents] or None,
         not_recorded=silent or None,
         redacted=redacted(call, result) or None,
         remarks=[*remarks_for(call, context.registry), *remarks_for(result, context.registry)] or None,
         record=call.id,
+        folded=[one.id for one in (*context.linked(call_id, Permission), *file_changes, *agents)] or None,
         reason=reason,
         ts=call.ts,
         native=context.places(call, result),

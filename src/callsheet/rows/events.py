@@ -30,7 +30,7 @@ from callsheet.records import (
 )
 from callsheet.registry.when import MISSING
 from callsheet.rows.changes import changes_shown
-from callsheet.rows.context import Context
+from callsheet.rows.context import Context, View
 from callsheet.rows.row import AgentShown, PermissionShown, Row, State
 from callsheet.rows.talk import plain_row
 from callsheet.rows.text import (
@@ -170,10 +170,15 @@ def gap_row(context: Context, number: int, gap: Gap) -> Row:
     return plain_row(context, number, gap, "notice", title, "failed")
 
 
+def is_quiet(view: View, turn: Turn) -> bool:
+    """Whether a turn draws no row: it ended well, or goes on."""
+    return turn.status not in _TURN_STATES and not view.audit
+
+
 def turn_row(context: Context, number: int, turn: Turn) -> Row | None:
     """The notice of a turn that did not end well; None for others."""
     state = _TURN_STATES.get(turn.status)
-    if state is None and not context.view.audit:
+    if is_quiet(context.view, turn):
         return None
     words = [turn.reason, turn.error.message if turn.error else None]
     detail = ": ".join(word for word in words if word)

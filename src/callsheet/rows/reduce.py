@@ -95,7 +95,7 @@ def folded_numbers(pairing: Pairing) -> bytearray:
 
 
 def row_at(context: Context, number: int) -> Row | None:
-    """The row of the entity whose first record is ``number``, as its latest record says.
+    """The row of the entity whose first record is ``number``, as its latest record says; or of a bad line.
 
     Returns:
         None for a record that draws no row.
@@ -103,6 +103,8 @@ def row_at(context: Context, number: int) -> Row | None:
     Raises:
         RecordError: The record cannot be read again.
     """
+    if context.pairing.is_bad(number):
+        return _bad_row(context, number)
     kind = context.pairing.type_of(number)
     record = context.fetch(context.pairing.latest(number))
     if kind is None or not isinstance(record, kind):
@@ -110,14 +112,15 @@ def row_at(context: Context, number: int) -> Row | None:
     return REDUCERS[kind](context, number, record)
 
 
-def rows_of(context: Context) -> Iterator[Row]:
-    """All rows of a stream that was fed to the pairing, in order, one at a time."""
-    pairing = context.pairing
+def row_numbers(pairing: Pairing, *, audit: bool) -> Iterator[int]:
+    """Where the rows of a stream that was fed whole stand: each entity by its first record, in the rows' order.
+
+    A line that is no record has its own number. Some of these entities draw no row after all (``row_at``).
+    """
     folded = folded_numbers(pairing)
-    audit = context.view.audit
     for number in range(len(pairing)):
         if pairing.is_bad(number):
-            yield _bad_row(context, number)
+            yield number
             continue
         kind = pairing.type_of(number)
         at = pairing.first(number)
@@ -126,7 +129,13 @@ def rows_of(context: Context) -> Iterator[Row]:
                 continue
         elif at != number or folded[number] or (kind in _SILENT and not audit):
             continue
-        row = row_at(context, at)
+        yield at
+
+
+def rows_of(context: Context) -> Iterator[Row]:
+    """All rows of a stream that was fed to the pairing, in order, one at a time."""
+    for number in row_numbers(context.pairing, audit=context.view.audit):
+        row = row_at(context, number)
         if row is not None:
             yield row
 

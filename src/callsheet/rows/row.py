@@ -244,6 +244,7 @@ class Row(Shown, kw_only=True):
         not_recorded: Members that the source does not record, by their path in the record.
         record: Id of the latest record of the row's own entity.
         result: Id of the latest record of the paired result.
+        folded: Ids of further records that the row shows: decisions, changed files, agents.
         provisional: The stream is still being read.
         author: Who wrote a message.
         status: The source's own word, where the state cannot carry it.
@@ -284,6 +285,7 @@ class Row(Shown, kw_only=True):
     not_recorded: list[str] | None = None
     record: str
     result: str | None = None
+    folded: list[str] | None = None
     provisional: bool = False
     author: str | None = None
     status: str | None = None

@@ -13,13 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+from msgspec.structs import replace
+
 from callsheet.errors import RecordError
 from callsheet.pairing import Pairing, Place, Tally, tally
 from callsheet.records import Record, Session, Unknown
 from callsheet.records.stream import BadLine, read_at, read_stream
 from callsheet.registry import Registry
 from callsheet.rows.context import Context, View
-from callsheet.rows.reduce import rows_of
+from callsheet.rows.outline import Outline
+from callsheet.rows.reduce import row_at, rows_of
 from callsheet.rows.row import Limits, Row
 from callsheet.rows.text import Blob
 
@@ -36,12 +39,14 @@ class Sheet:
         limits: Bounds of a row.
         provisional: The stream is still being written: its rows say so, and a call without a result may be
         running. on_bad: Told of every line that is no legal record. on_bytes: Told how many bytes of the
-        file the first pass has read.
+        file the first pass has read. outlined: Note what rows there are, for a reader who makes them as they are
+        looked at.
 
     Attributes:
         session: The head of the stream, if it has one.
         pairing: Pairing of the whole stream.
         hidden: After ``rows``: what was left out, in words, and how often.
+        outline: The rows without making them; empty unless ``outlined``.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class Sheet:
         provisional: bool = False,
         on_bad: Callable[[RecordError], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
+        outlined: bool = False,
     ) -> None:
         self._file = file
         self.name = name
@@ -71,6 +77,8 @@ class Sheet:
             open_turn=provisional,
             provisional=provisional,
         )
+        self.outline = Outline(self._context)
+        self._outlined = outlined
         self._scan(on_bad, on_bytes)
 
     def _scan(
@@ -80,16 +88,22 @@ class Sheet:
         for entry in read_stream(self._file, self.name):
             place = Place(entry.line.offset, len(entry.line.data))
             if isinstance(entry, BadLine):
-                self.pairing.add_bad(place)
+                bad = self.pairing.add_bad(place)
+                if self._outlined:
+                    self.outline.note(bad, None)
                 if on_bad is not None:
                     on_bad(entry.error)
                 continue
-            self.pairing.add(entry.record, place)
+            number = self.pairing.add(entry.record, place)
             if self.session is None and isinstance(entry.record, Session):
                 self.session = entry.record
                 self._context.take_session(entry.record)
+            if self._outlined:
+                self.outline.note(number, entry.record)
             if on_bytes is not None:
                 on_bytes(place.offset + place.size)
+        if self._outlined:
+            self.outline.close()
 
     def _fetch(self, number: int) -> Record | Unknown:
         place = self.pairing.place(number)
@@ -103,6 +117,23 @@ class Sheet:
     def tally(self) -> Tally:
         """Counts of the whole stream."""
         return tally(self.pairing)
+
+    def row(self, number: int, limits: Limits | None = None) -> Row | None:
+        """The row of an entity by the number of its first record (``outline.numbers``).
+
+        Args:
+            number: The first record.
+            limits: Other bounds than the sheet's own.
+
+        Raises:
+            RecordError: The record cannot be read again.
+        """
+        context = self._context
+        return row_at(context if limits is None else replace(context, limits=limits), number)
+
+    def row_id(self, number: int) -> str:
+        """The row id of an entity by the number of its first record."""
+        return self._context.row_id(number)
 
     def rows(self) -> Iterator[Row]:
         """The rows, in order; each is made when it is asked for."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from callsheet.pairing.words import Verdict, verdict_of
 from callsheet.records import InputRequest, Message, Permission, Plan, Reasoning, Record
-from callsheet.rows.context import Context
+from callsheet.rows.context import Context, View
 from callsheet.rows.decisions import permission_shown
 from callsheet.rows.row import Row, RowKind, State
 from callsheet.rows.silence import redacted, remarks_for
@@ -53,10 +53,22 @@ def plain_row(
     )
 
 
+def why_hidden(view: View, record: Message | Reasoning) -> str | None:
+    """Why a message or a thought draws no row, as one of ``HIDDEN``; None when it does."""
+    if view.audit:
+        return None
+    if isinstance(record, Message):
+        return "harness_messages" if record.author == "harness" and not view.harness else None
+    if record.form != "summary" and not view.thoughts:
+        return "thoughts_raw" if record.form == "raw" else "thoughts_unstated"
+    return None if parts_text(record.content or ()).strip() else "thoughts_empty"
+
+
 def message_row(context: Context, number: int, message: Message) -> Row | None:
     """The row of a message; None when it is not drawn."""
-    if message.author == "harness" and not (context.view.harness or context.view.audit):
-        context.hidden["harness_messages"] += 1
+    hidden = why_hidden(context.view, message)
+    if hidden is not None:
+        context.hidden[hidden] += 1
         return None
     text = parts_text(message.content or ())
     row = plain_row(
@@ -73,13 +85,10 @@ def message_row(context: Context, number: int, message: Message) -> Row | None:
 def thought_row(context: Context, number: int, thought: Reasoning) -> Row | None:
     """The row of a thought; None when it is not drawn."""
     text = parts_text(thought.content or ())
-    if not context.view.audit:
-        if thought.form != "summary" and not context.view.thoughts:
-            context.hidden["thoughts_raw" if thought.form == "raw" else "thoughts_unstated"] += 1
-            return None
-        if not text.strip():
-            context.hidden["thoughts_empty"] += 1
-            return None
+    hidden = why_hidden(context.view, thought)
+    if hidden is not None:
+        context.hidden[hidden] += 1
+        return None
     row = plain_row(
         context, number, thought, "thought", first_line(text, context.limits.title) or "(no text is recorded)"
     )

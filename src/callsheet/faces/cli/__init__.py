@@ -34,6 +34,10 @@ class Command(NamedTuple):
 
 COMMANDS: dict[str, Command] = {
     "show": Command("callsheet.faces.cli.show:show", "Print the sheet of a session."),
+    "open": Command(
+        "callsheet.faces.cli.opening:open_command",
+        "Open the workbench on a session.",
+    ),
     "import": Command(
         "callsheet.faces.cli.importing:import_command", "Read stored sessions and write a bundle per session."
     ),

@@ -30,6 +30,7 @@ from callsheet.faces.cli.terminal import (
 )
 from callsheet.library.opening import OpenSession, Reading, bundles_in, is_stream, native_files, open_sessions
 from callsheet.paint import Look, Span, paint_foot, paint_head, paint_rows
+from callsheet.paint.row import look_with_folders
 from callsheet.pairing import Tally
 from callsheet.records.bundle import Diagnostic, is_bundle
 from callsheet.rows import Limits, Nested, Sheet, View, nested_rows
@@ -172,20 +173,13 @@ def _print_text(
     diagnostics: Sequence[Diagnostic],
 ) -> None:
     counts = sheet.tally()
-    look = with_folders(look, sheet)
+    look = look_with_folders(look, sheet.session)
     for line in paint_head(sheet.session, counts, look, diagnostics):
         out.line(line)
     for line in paint_rows(rows, look):
         out.line(line)
     for line in paint_foot(counts, rest.agents, rest.hidden, look, sheet.session):
         out.line(line)
-
-
-def with_folders(look: Look, sheet: Sheet) -> Look:
-    """The look, with the session's own folders to shorten paths by."""
-    roots = (sheet.session.roots or {}) if sheet.session else {}
-    folders = tuple(sorted((folder for folder in roots.values() if len(folder) > 1), key=len, reverse=True))
-    return msgspec.structs.replace(look, folders=folders)
 
 
 def _wants_first_look(source: str, wanted: Wanted) -> bool:
@@ -223,7 +217,7 @@ def _first_look(path: Path, look: Look, out: Printer) -> None:
                 for session in sessions:
                     with _opened(session) as (sheet, rows, _):
                         out.line([Span("provisional: the file is still being read", "open")])
-                        for line in paint_rows(rows, with_folders(look, sheet)):
+                        for line in paint_rows(rows, look_with_folders(look, sheet.session)):
                             if out.lines >= room:
                                 return
                             out.line(line)

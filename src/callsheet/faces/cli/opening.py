@@ -1,0 +1,52 @@
+"""``callsheet open [SOURCE]``: the workbench.
+
+Owns what is said when there is no terminal, or no Textual.
+
+Must never know: what the workbench shows.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+import click
+
+
+@click.command("open")
+@click.argument("source", required=False)
+@click.option("--stream", metavar="ID", help="Only this stream of a bundle, and the agents below it.")
+def open_command(source: str | None, stream: str | None) -> int:
+    """Open the workbench on a session.
+
+    It shows the rows of the session, and where each fact of them stands.
+    SOURCE is a bundle, a stream, or a file or folder as an agent stored it; of a folder with several
+    sessions there is a list. Without SOURCE, the list is of the bundles in your data folder. ? shows the
+    keys.
+
+    \b
+    Examples:
+      callsheet open ~/.claude/projects/-home-you-app/5dd2e94d.jsonl
+      callsheet open BUNDLE
+      callsheet open
+    """  # noqa: D301
+    from callsheet.library.places import bundles_folder
+
+    check_workbench()
+    from callsheet.faces.tui.app import open_workbench
+
+    return open_workbench(source if source is not None else str(bundles_folder()), stream=stream)
+
+
+def check_workbench() -> None:
+    """Makes sure that the workbench can be shown here.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    from callsheet.errors import UsageError
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("the workbench needs a terminal (callsheet show prints a sheet)")
+    if find_spec("textual") is None:
+        raise UsageError("the workbench needs Textual: pip install 'callsheet[tui]'")

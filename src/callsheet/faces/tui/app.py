@@ -1,0 +1,112 @@
+"""The program: which screen is on, in which colours, and how it ends.
+
+Must never know: rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from textual.app import App
+from textual.screen import Screen
+
+from callsheet.errors import CallsheetError, SourceError
+from callsheet.faces.tui.sessions_screen import FolderShelf, SessionsScreen
+from callsheet.faces.tui.sheet_screen import SheetScreen
+from callsheet.faces.tui.stored import Feed, Several, Stored
+from callsheet.library.opening import bundles_in
+from callsheet.records.bundle import is_bundle
+
+First = Callable[[str], Screen[None]]
+
+
+def wanted_looks(environ: dict[str, str]) -> str:
+    """dark, light or plain, as the terminal and its owner say."""
+    if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
+        return "plain"
+    ground = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return "light" if ground in ("7", "15") else "dark"
+
+
+class Workbench(App[None]):
+    """The workbench.
+
+    Args:
+        first: Makes the first screen, in the looks that it is given.
+        looks: dark, light or plain; as the terminal says when not given.
+
+    Attributes:
+        problem: Why there was nothing to show.
+    """
+
+    TITLE = "callsheet"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = "Screen { background: $background; }"
+
+    def __init__(self, first: First, *, looks: str | None = None) -> None:
+        self.looks = looks or wanted_looks(dict(os.environ))
+        # Without colours the terminal's own are used for everything, so that none is ever written.
+        super().__init__(ansi_color=self.looks == "plain")
+        self._first = first
+        self._held = ExitStack()
+        self.problem: CallsheetError | None = None
+
+    def on_mount(self) -> None:
+        """Shows the first screen."""
+        self.theme = "textual-ansi" if self.looks == "plain" else f"textual-{self.looks}"
+        self.push_screen(self._first(self.looks))
+
+    def on_unmount(self) -> None:
+        """Lets go of what was read on the way."""
+        self._held.close()
+
+    def on_sessions_screen_chosen(self, event: SessionsScreen.Chosen) -> None:
+        """Shows the sheet of a session of the list."""
+        self.push_screen(SheetScreen(event.feed, looks=self.looks, alone=False))
+
+    def on_sheet_screen_failed(self, event: SheetScreen.Failed) -> None:
+        """Shows the list where the source holds several sessions; ends, saying why, where there is nothing to see."""
+        if isinstance(event.error, Several):
+            self._held.enter_context(event.error.stack)
+            shelf = FolderShelf(event.error.folder, event.error.name)
+            self.switch_screen(SessionsScreen(shelf, looks=self.looks))
+        elif len(self.screen_stack) <= 2:
+            self.problem = event.error
+            self.exit(return_code=2)
+
+
+def screen_for(source: Path, stream: str | None = None) -> First:
+    """What a person who named a source wants to see: one session, or the list of several."""
+    if source.is_dir() and not is_bundle(source) and stream is None:
+        bundles = bundles_in(source)
+        if len(bundles) == 1:
+            return screen_of(Stored(bundles[0]))
+        return lambda looks: SessionsScreen(FolderShelf(source), looks=looks)
+    return screen_of(Stored(source, stream=stream))
+
+
+def screen_of(feed: Feed) -> First:
+    """The screen of one session."""
+    return lambda looks: SheetScreen(feed, looks=looks)
+
+
+def open_workbench(source: str, *, stream: str | None = None) -> int:
+    """Runs the workbench on SOURCE.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        CallsheetError: Nothing can be shown.
+    """
+    path = Path(source)
+    if not path.exists():
+        raise SourceError("no such file or folder", path=source)
+    app = Workbench(screen_for(path, stream))
+    app.run()
+    if app.problem is not None:
+        raise app.problem
+    return app.return_code or 0

@@ -1,0 +1,48 @@
+"""Finding the reader's place again when one reading of a session takes the place of another.
+
+The beginning of a file is imported as a file of its own, so ids of records may differ from those of the whole; where a
+row stands in its source does not.
+
+Must never know: how a sheet is drawn.
+"""
+
+from __future__ import annotations
+
+from callsheet.rows import Row, Rows
+
+REACH = 4_000
+"""Rows around the old position that are looked at."""
+
+
+def mark_of(row: Row) -> tuple[object, ...]:
+    """What a row is known by in another reading of the same session."""
+    place = row.native[0] if row.native else None
+    where = (place.line, place.table, repr(place.key)) if place is not None else (row.row,)
+    return (row.kind, row.call_id, row.stream, *where)
+
+
+def same_place(before: Rows, at: int | None, after: Rows) -> int | None:
+    """The position of a row in another reading; the nearest one when it is not there.
+
+    Args:
+        before: The rows that were shown.
+        at: Position of the row that the reader was at.
+        after: The rows that take their place.
+    """
+    if at is None or not len(after):
+        return None
+    wanted = before.nested(at).row
+    mark, twin = mark_of(wanted), (wanted.title, wanted.kind)
+    near = None
+    for distance in range(REACH):
+        for position in {at - distance, at + distance}:
+            if not 0 <= position < len(after) or after.kind(position) != wanted.kind:
+                continue
+            row = after.nested(position).row
+            if mark_of(row) == mark:
+                if (row.title, row.kind) == twin:
+                    return position
+                near = position if near is None else near
+        if near is not None and distance > abs(near - at) + 3:
+            return near
+    return min(at, len(after) - 1) if near is None else near

@@ -1,0 +1,486 @@
+"""The screen of one session: its rows, the side pane, the search line, the bar.
+
+Owns what keys do here. Rows come from a feed, each look of which replaces the one before without moving the reader.
+
+Must never know: where a feed gets its rows, what a row says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.events import Resize
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Input
+
+from callsheet.errors import CallsheetError
+from callsheet.faces.tui.bar import Bar, count_spans
+from callsheet.faces.tui.canvas import SheetView
+from callsheet.faces.tui.dialogs import FilterScreen, HelpScreen
+from callsheet.faces.tui.evidence import Evidence, evidence_lines
+from callsheet.faces.tui.filters import CALLS, Filter
+from callsheet.faces.tui.keys import LEAVING, LOOKING, MOVING, bindings
+from callsheet.faces.tui.lines import LinesView
+from callsheet.faces.tui.places import same_place
+from callsheet.faces.tui.search import Wanted, wanted
+from callsheet.faces.tui.stored import Feed, Shown
+from callsheet.paint import (
+    Line,
+    Look,
+    Span,
+    Style,
+    head_words,
+    paint_foot,
+    paint_head,
+    paint_row,
+    plain,
+    visible,
+)
+from callsheet.paint.row import look_with_folders
+from callsheet.pairing import Tally
+from callsheet.rows import NoRows, Rows
+
+SLICE = 0.008
+"""Seconds of searching between two looks at the keyboard."""
+SAID_LEAST = 0.5
+"""Seconds for which something that was said stays, even if it was said because the reader moved."""
+WIDE = 110
+"""Cells from which the side pane stands beside the sheet, not below it."""
+
+
+class SheetScreen(Screen[None]):
+    """One session.
+
+    Args:
+        feed: Where it comes from.
+        looks: dark, light or plain.
+        alone: There is no list of sessions to go back to.
+    """
+
+    DEFAULT_CSS = """
+    SheetScreen { layers: base; }
+    SheetScreen #middle { height: 1fr; }
+    SheetScreen.-below #middle { layout: vertical; }
+    SheetScreen #pane { display: none; width: 45%; border-left: vkey $primary; padding: 0 0 0 1; }
+    SheetScreen.-pane #pane { display: block; }
+    SheetScreen.-below #pane { width: 100%; height: 45%; border-left: none; border-top: hkey $primary; }
+    SheetScreen #search { display: none; height: 1; border: none; padding: 0; dock: bottom; }
+    SheetScreen.-search #search { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(MOVING, LOOKING, LEAVING)]
+    AUTO_FOCUS = "#sheet"
+
+    def __init__(self, feed: Feed, *, looks: str, alone: bool = True) -> None:
+        super().__init__()
+        self.feed = feed
+        self.looks = looks
+        self._alone = alone
+        self.shown = Shown(rows=NoRows())
+        self.filter = Filter()
+        self._evidence = Evidence(None)
+        self._pane = ""
+        self._wanted: Wanted | None = None
+        self._said: Span | None = Span("reading …", "open")
+        self._said_at = 0.0
+        self._look = Look()
+
+    class Failed(Message):
+        """The session cannot be read, or the source holds several."""
+
+        def __init__(self, error: CallsheetError) -> None:
+            super().__init__()
+            self.error = error
+
+    # -- what it is made of -------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """Sheet, pane, search line, bar."""
+        yield Bar(self.looks, id="top")
+        with Horizontal(id="middle"):
+            yield SheetView(self.shown.rows, self._look, looks=self.looks, id="sheet")
+            yield LinesView(self.looks, id="pane")
+        yield Input(placeholder="search", id="search", select_on_focus=True)
+        yield Bar(self.looks, id="bottom")
+
+    @property
+    def sheet(self) -> SheetView:
+        """The rows."""
+        return self.query_one("#sheet", SheetView)
+
+    @property
+    def pane(self) -> LinesView:
+        """The side pane."""
+        return self.query_one("#pane", LinesView)
+
+    def on_mount(self) -> None:
+        """Begins to read."""
+        self.set_interval(0.12, self.sheet.tick)
+        self._read()
+
+    def on_unmount(self) -> None:
+        """Lets go of everything."""
+        self._evidence.close()
+        self.feed.close()
+
+    @work(exclusive=True, group="read")
+    async def _read(self) -> None:
+        try:
+            async for shown in self.feed.looks():
+                self.show(shown)
+        except CallsheetError as error:
+            self.say(str(error), "bad")
+            self.post_message(self.Failed(error))
+
+    # -- what is shown ------------------------------------------------------------------------------------------
+
+    def show(self, shown: Shown) -> None:
+        """Shows another look at the session in place of the one before; the reader stays where they are."""
+        before, at = self.shown.rows, self.sheet.at
+        follows = self.sheet.following and self.sheet.at_end
+        self._evidence.close()
+        self._evidence = Evidence(shown.bundle)
+        self.shown = shown
+        self._look = look_with_folders(self._look, shown.session)
+        self.sheet.put_look(self._look)
+        place = same_place(before, at, shown.rows) if len(before) else None
+        self.sheet.put_rows(shown.rows, place, provisional=shown.provisional)
+        if not self.filter.is_all:
+            self._apply()
+        if follows:
+            self.sheet.to_end()
+        self._said = Span("provisional: the file is still being read", "open") if shown.provisional else None
+        self._draw_bar()
+
+    def changed(self, changed: list[int], added: list[int]) -> None:
+        """Draws rows of a session that goes on."""
+        self.sheet.changed(changed, added, None if self.filter.is_all else self._shows)
+        self._draw_bar()
+
+    def say(self, words: str, style: Style = "quiet") -> None:
+        """Says something in the bar, until the reader moves on."""
+        self._said = Span(visible(words), style)
+        self._said_at = monotonic()
+        self._draw_bar()
+
+    def tally(self) -> Tally:
+        """Counts of the session."""
+        return self.shown.tally
+
+    def waiting(self) -> int:
+        """Requests that wait for an answer."""
+        return 0
+
+    def state_spans(self) -> Iterator[Span]:
+        """What else the bar says."""
+        if not self.filter.is_all:
+            yield Span(f"only {self.filter.words()}", "label")
+        if self.sheet.following:
+            at_end = self.sheet.at_end
+            yield Span("following" if at_end else "following paused (End)", "good" if at_end else "open")
+
+    def _draw_bar(self) -> None:
+        total = len(self.sheet)
+        right = [*self.state_spans(), Span(f"{min(self.sheet.cursor + 1, total):,}/{total:,}", "quiet")]
+        left = [*([self._said] if self._said else []), *count_spans(self.tally(), self.waiting())]
+        self.query_one("#bottom", Bar).put([*left, Span("? help", "quiet")], right)
+        who = head_words(self.shown.session)
+        self.query_one("#top", Bar).put([Span(who, "strong"), Span(visible(self.feed.name), "quiet")])
+
+    def on_sheet_view_selected(self, _: SheetView.Selected) -> None:
+        """Shows another row in the pane."""
+        self._draw_bar()
+        if self._pane:
+            self._draw_pane()
+
+    def on_sheet_view_moved(self, _: SheetView.Moved) -> None:
+        """What was said is read."""
+        if not self.shown.provisional and monotonic() - self._said_at > SAID_LEAST:
+            self._said = None
+        self._draw_bar()
+
+    def on_resize(self, event: Resize) -> None:
+        """Puts the pane where there is room for it."""
+        self.set_class(event.size.width < WIDE, "-below")
+
+    # -- the pane -----------------------------------------------------------------------------------------------
+
+    def _draw_pane(self) -> None:
+        at = self.sheet.at
+        if at is None:
+            self.pane.put(lambda _: [])
+        elif self._pane == "evidence":
+            self._look_up(at)
+        elif self._pane == "session":
+            self.pane.put(self.head_lines, keep=True)
+        else:
+            nested = self.shown.rows.nested(at, whole=True)
+            folders = self._look.folders
+
+            def paint(width: int) -> list[Line]:
+                look = Look(width=width, full=True, audit=True, folders=folders)
+                return paint_row(nested.row, look)
+
+            self.pane.put(paint)
+
+    @work(exclusive=True, group="evidence")
+    async def _look_up(self, at: int) -> None:
+        row = self.shown.rows.nested(at).row
+        evidence = self._evidence
+        self.pane.put(lambda width: evidence_lines(row, "looking it up …", width))
+        await asyncio.sleep(0.05)  # keys that follow at once leave this row again
+        found = await asyncio.to_thread(evidence.of, row)
+        if evidence is self._evidence:
+            self.pane.put(lambda width: evidence_lines(row, found, width))
+
+    def _show_pane(self, what: str) -> None:
+        self._pane = "" if self._pane == what else what
+        self.set_class(bool(self._pane), "-pane")
+        if self._pane:
+            self._draw_pane()
+        else:
+            self.sheet.focus()
+
+    def action_pane(self) -> None:
+        """The selected row whole, beside the sheet."""
+        self._show_pane("row")
+
+    def action_session(self) -> None:
+        """What is known of the session as a whole."""
+        self._show_pane("session")
+
+    def action_evidence(self) -> None:
+        """The evidence of the selected row."""
+        self._show_pane("evidence")
+
+    # -- moving -------------------------------------------------------------------------------------------------
+
+    def action_move(self, by: int) -> None:
+        """The next or the previous row; in the pane, a line."""
+        if self.focused is self.pane:
+            self.pane.scroll_to(y=self.pane.scroll_offset.y + by, animate=False)
+        else:
+            self.sheet.move(by)
+
+    def action_page(self, by: int) -> None:
+        """A screen up or down."""
+        if self.focused is self.pane:
+            self.pane.scroll_to(y=self.pane.scroll_offset.y + by * self.pane.size.height, animate=False)
+        else:
+            self.sheet.turn_page(by)
+
+    def action_home(self) -> None:
+        """The first row."""
+        self.sheet.select(0)
+
+    def action_end(self) -> None:
+        """The last row."""
+        self.sheet.to_end()
+        self._draw_bar()
+
+    def action_jump(self, what: str, by: int) -> None:
+        """The next or previous row of a sort."""
+        self._said = None
+        if not self.sheet.find(_SORTS[what](self.shown.rows), by):
+            where = "after" if by > 0 else "before"
+            self.say(f"no {_SORT_WORDS[what]} {where} this row")
+
+    # -- looking ------------------------------------------------------------------------------------------------
+
+    def action_open_row(self) -> None:
+        """Opens the row, or closes it."""
+        self.sheet.toggle()
+
+    def action_fold_all(self) -> None:
+        """One line for each row, or as usual."""
+        self.sheet.fold_all()
+
+    def action_follow(self) -> None:
+        """Follows new rows, or stops it."""
+        self.sheet.following = not self.sheet.following
+        if self.sheet.following:
+            self.sheet.to_end()
+        self._draw_bar()
+
+    def action_audit(self) -> None:
+        """When and where each row stands, or not."""
+        self._look = Look(audit=not self._look.audit, folders=self._look.folders)
+        self.sheet.put_look(self._look)
+
+    def action_theme(self) -> None:
+        """Light or dark."""
+        if self.looks == "plain":
+            self.say("no colours: NO_COLOR is set")
+            return
+        self.looks = "light" if self.looks == "dark" else "dark"
+        self.app.theme = f"textual-{self.looks}"
+        self.sheet.put_look(self._look, self.looks)
+        for view in self.query(LinesView):
+            view.looks = self.looks
+            view.refresh()
+        for bar in self.query(Bar):
+            bar.looks = self.looks
+            bar.refresh()
+
+    def action_copy(self, what: str) -> None:
+        """Copies a part of the selected row, made harmless, to the clipboard."""
+        at = self.sheet.at
+        if at is None:
+            return
+        nested = self.shown.rows.nested(at, whole=True)
+        if what == "title":
+            text = "\n".join(visible(line.expandtabs(8)) for line in nested.row.title.split("\n"))
+        else:
+            text = "\n".join(plain(line) for line in paint_row(nested.row, Look(width=10_000, full=True)))
+        self.app.copy_to_clipboard(text)
+        self.say(f"copied {len(text):,} characters")
+
+    def action_help(self) -> None:
+        """The keys."""
+        self.app.push_screen(HelpScreen(self.looks))
+
+    # -- search -------------------------------------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        """Asks what to search for."""
+        self.add_class("-search")
+        self.query_one("#search", Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Searches from the selected row on."""
+        if event.input.id != "search":
+            return
+        self._close_search()
+        if event.value:
+            self._wanted = wanted(event.value)
+            self._search(1, True)
+
+    def _close_search(self) -> None:
+        self.remove_class("-search")
+        self.sheet.focus()
+
+    def action_again(self, by: int) -> None:
+        """The next or previous place that was searched for."""
+        if self._wanted is None:
+            self.say("nothing was searched for yet ( / )")
+        else:
+            self._search(by, False)
+
+    @work(exclusive=True, group="search")
+    async def _search(self, by: int, here: bool) -> None:
+        wants, sheet, rows = self._wanted, self.sheet, self.shown.rows
+        if wants is None or not len(sheet):
+            return
+        clock = asyncio.get_running_loop().time
+        total = len(sheet)
+        start = sheet.cursor
+        until = clock() + SLICE
+        for step in range(0 if here else 1, total + (0 if here else 1)):
+            index = (start + by * step) % total
+            if wants(rows.nested(sheet.position(index)).row):
+                self._said = None
+                sheet.select(index)
+                if by * (index - start) < 0:
+                    self.say("from the other end")
+                return
+            if clock() > until:
+                self.say(f"searching … {step / total:.0%}")
+                await asyncio.sleep(0)
+                if rows is not self.shown.rows or len(sheet) != total:
+                    return
+                until = clock() + SLICE
+        self.say("not found")
+
+    # -- filter -------------------------------------------------------------------------------------------------
+
+    def _shows(self, at: int) -> bool:
+        return self.filter.shows(self.shown.rows, at)
+
+    def _apply(self) -> None:
+        self.sheet.show_only(None if self.filter.is_all else self._shows)
+        self._draw_bar()
+
+    def action_filter(self) -> None:
+        """Chooses what is shown."""
+        rows = self.shown.rows
+        kinds = Counter[str](rows.kind(at) for at in range(len(rows)))
+        states = Counter[str](rows.state(at) for at in range(len(rows)))
+        self.app.push_screen(FilterScreen(self.filter, kinds, states), self._filtered)
+
+    def _filtered(self, chosen: Filter | None) -> None:
+        if chosen is not None:
+            self.filter = chosen
+            self._apply()
+
+    def action_unfilter(self) -> None:
+        """Shows everything."""
+        self.filter = Filter()
+        self._apply()
+
+    # -- leaving ------------------------------------------------------------------------------------------------
+
+    def action_back(self) -> None:
+        """Closes what is open, one after another."""
+        if self.has_class("-search"):
+            self._close_search()
+        elif self._pane:
+            self._show_pane(self._pane)
+        elif not self.filter.is_all:
+            self.action_unfilter()
+        elif not self._alone:
+            self.dismiss(None)
+
+    def action_leave(self) -> None:
+        """Back to the list, or out."""
+        if self._alone:
+            self.app.exit()
+        else:
+            self.dismiss(None)
+
+    def head_lines(self, width: int) -> list[Line]:
+        """What the sheet says of the whole session."""
+        look = Look(width=width, folders=self._look.folders)
+        shown = self.shown
+        return [
+            *paint_head(shown.session, shown.tally, look, shown.doubts),
+            *paint_foot(shown.tally, Tally(), shown.hidden, look, shown.session),
+        ]
+
+
+def _is_call(rows: Rows) -> Callable[[int], bool]:
+    return lambda at: rows.kind(at) in CALLS
+
+
+def _is_denial(rows: Rows) -> Callable[[int], bool]:
+    """A denied call, or a refused request about no call that has a row."""
+
+    def denied(at: int) -> bool:
+        if rows.state(at) != "declined":
+            return False
+        return rows.kind(at) != "request" or rows.nested(at).row.parent is None
+
+    return denied
+
+
+_SORTS: dict[str, Callable[[Rows], Callable[[int], bool]]] = {
+    "call": _is_call,
+    "failed": lambda rows: lambda at: rows.state(at) == "failed",
+    "declined": _is_denial,
+    "request": lambda rows: lambda at: rows.kind(at) == "request",
+    "change": lambda rows: lambda at: rows.kind(at) == "file_change",
+}
+_SORT_WORDS = {
+    "call": "call",
+    "failed": "failure",
+    "declined": "declined call",
+    "request": "request",
+    "change": "change of files",
+}
