@@ -24,7 +24,7 @@ from callsheet.audit.sources import same_file
 from callsheet.audit.tables import TABLES, grounds
 from callsheet.audit.values import above, agree, differences, is_text_of
 from callsheet.registry import Registry
-from callsheet.registry.facts import COMMON, Fact
+from callsheet.registry.facts import COMMON, RECORDED, Fact
 from callsheet.registry.via import PURE, derived_id, join, slice_of
 from callsheet.registry.when import MISSING
 
@@ -50,7 +50,7 @@ class Facts:
         self._entries: dict[tuple[str, str], list[Fact]] = {}
         self._containers: set[tuple[str, str]] = set()
         self.roles: dict[str, set[str]] = {}
-        for fact in (*registry.fact, *COMMON):
+        for fact in (*registry.fact, *COMMON, *RECORDED):
             self._entries.setdefault((fact.record, fact.member), []).append(fact)
             names = fact.member.split(".")
             self._containers.update((fact.record, ".".join(names[:end])) for end in range(1, len(names)))

@@ -25,7 +25,7 @@ from callsheet.errors import SourceError
 from callsheet.records.bundle import Bundle, NativeSource
 from callsheet.wire.blobs import digest
 from callsheet.wire.files import read_chunks
-from callsheet.wire.inflate import Torn, inflate
+from callsheet.wire.inflate import Torn, inflate, is_compressed
 from callsheet.wire.lines import split_lines
 
 OPEN_MOST = 16
@@ -117,6 +117,9 @@ class Source:
         for chunk in read_chunks(out):
             hashed.update(chunk)
         wrong = ""
+        if self.entry.size is None:
+            # A recording that is not finished: its log is what there is of it.
+            self.entry.size, self.entry.sha256 = out.tell(), hashed.hexdigest()
         if out.tell() != (self.entry.size or 0):
             wrong = "it is shorter than the source was"
         elif not self.entry.masked and hashed.hexdigest() != self.entry.sha256:
@@ -129,9 +132,11 @@ class Source:
     def _inflated(self, packed: BinaryIO) -> BinaryIO:
         """The text inside a compressed file, as far as it goes; never more than the manifest tells of."""
         out = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 (it stays open as long as the source)
-        size = self.entry.size or 0
+        growing = self.entry.size is None and not is_compressed(packed.read(4))
+        packed.seek(0)
+        pieces = read_chunks(packed) if growing else inflate(read_chunks(packed), self.entry.size or 0)
         try:
-            for piece in inflate(read_chunks(packed), size):
+            for piece in pieces:
                 out.write(piece)
         except Torn:
             pass  # the importer read what came out before the damage, and so does the audit

@@ -28,6 +28,7 @@ from callsheet.records.bundle import Bundle, Diagnostic, is_bundle
 from callsheet.rows import Limits, Sheet, View
 from callsheet.rows.text import Blob
 from callsheet.wire.blobs import blob_path
+from callsheet.wire.locks import is_locked
 
 Progress = Callable[[str, int, int], None]
 OnBad = Callable[[RecordError], None]
@@ -224,6 +225,8 @@ def _of_bundle(
             raise UsageError(f"{name}: no stream {stream} (there is: {', '.join(files)})")
         main = stream
     told = bundle.manifest.diagnostics
+    if bundle.manifest.recording and is_locked(path):
+        reading = msgspec.structs.replace(reading, provisional=True)
     return OpenSession(name, main, files, bundle.open, bundle.blob, reading, spool, told)
 
 

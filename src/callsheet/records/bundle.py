@@ -10,6 +10,7 @@ Must never know: harnesses, pairing, what a record means.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -20,7 +21,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -29,6 +30,7 @@ from callsheet.records._shapes import Shape
 from callsheet.records.session import FORMAT
 from callsheet.wire.blobs import blob_path, digest
 from callsheet.wire.files import AtomicFile
+from callsheet.wire.lines import CHUNK
 
 MANIFEST = "manifest.json"
 READ_MOST = 256_000_000
@@ -82,9 +84,15 @@ class Diagnostic(Shape, kw_only=True):
 
 
 class Manifest(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
-    """``manifest.json``."""
+    """``manifest.json``.
+
+    Attributes:
+        recording: The bundle is being recorded, or its recorder ended before it could finish: streams and the native
+            source have no size and no digest yet, and the last line of each may be torn.
+    """
 
     format: str
+    recording: bool = False
     streams: list[StreamEntry] = []
     sources: list[NativeSource] = []
     diagnostics: list[Diagnostic] = []
@@ -97,9 +105,9 @@ def stream_id(native_session_id: str) -> str:
     return digest(native_session_id.encode("utf-8", "surrogatepass"))
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: Manifest, *, sync: bool = False) -> None:
     """Writes ``manifest.json``; a bundle without it is not complete."""
-    with AtomicFile(folder / MANIFEST) as file:
+    with AtomicFile(folder / MANIFEST, sync=sync) as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
@@ -171,12 +179,18 @@ class Bundle:
                 yield unpacked
             return
         path = self._on_disk(name)
+        growing = name != MANIFEST and self.manifest.recording
         # Without O_NONBLOCK the open itself would wait for a pipe's writer.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(path, flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise SourceError(f"is no regular file: {name!r}", path=str(self.path))
-            yield file
+            if not growing:
+                yield file
+                return
+            # What stands behind the last line end is still being written, or was torn when the recorder ended.
+            with io.BufferedReader(_Head(file, _whole_lines(file))) as head:
+                yield cast(BinaryIO, head)
 
     def names(self) -> list[str]:
         """Every file in it, by the name that ``open`` takes; links and what they lead to are left out."""
@@ -224,6 +238,49 @@ class Bundle:
             return self.read(relative.as_posix())
         except (SourceError, *_BAD_ZIP) as error:
             raise OSError(str(error)) from None
+
+
+def _whole_lines(file: BinaryIO) -> int:
+    """How many bytes of a file of lines are whole lines."""
+    at = file.seek(0, 2)
+    while at > 0:
+        start = max(0, at - CHUNK)
+        file.seek(start)
+        found = file.read(at - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        at = start
+    return 0
+
+
+class _Head(io.RawIOBase):
+    """The first bytes of a file, as a file."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        super().__init__()
+        self._file = file
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._at)
+        data = self._file.read(max(0, min(len(buffer), self._size - self._at)))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
 
 
 def _top_of(archive: zipfile.ZipFile) -> str:

@@ -192,3 +192,21 @@ COMMON: tuple[Fact, ...] = (
     Fact(record="gap", role="member", member="reason"),
 )
 """Facts that are the same for every harness: what nothing maps is kept as it stands, what holds nothing is a gap."""
+
+RECORDED: tuple[Fact, ...] = (
+    Fact(record="session", role="recorder", member="native.extra.launch", pointer="."),
+    Fact(record="permission", role="recorder", member="decidedBy", pointer="."),
+    Fact(record="input_request", role="recorder", member="answeredBy.name", pointer="."),
+    Fact(record="preview", role="recorder", member="callId", pointer="./callId"),
+    Fact(record="preview", role="recorder", member="output", pointer="./output"),
+    Fact(record="preview", role="recorder", member="omittedBytes", pointer="./omittedBytes"),
+    Fact(
+        record="turn",
+        role="recorder",
+        member="status",
+        pointer="./result",
+        words={"lost": "lost", "not_started": "unknown"},
+    ),
+    Fact(record="turn", role="recorder", member="reason", pointer="./reason"),
+)
+"""What a recorder of ours says of a live turn: in lines of its own, or beside a frame (``harness._port.attested``)."""

@@ -26,7 +26,7 @@ from callsheet.rules.finding import Checked, Finding, Json, Problem, shown, step
 from callsheet.rules.stream import Progress, StreamCheck, told
 from callsheet.wire.blobs import blob_path
 from callsheet.wire.files import read_chunks
-from callsheet.wire.inflate import MOST, Torn, inflate
+from callsheet.wire.inflate import MOST, Torn, inflate, is_compressed
 
 _USUAL = re.compile(rb'"blob":"(sha256:[0-9a-f]{64})","size":([0-9]{1,18})[,}]')
 _UNREADABLE = (OSError, KeyError, SourceError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
@@ -184,7 +184,10 @@ def _wrong_copy(bundle: Bundle, source: NativeSource, progress: Progress) -> Pro
     try:
         with bundle.open(source.native) as file:
             packed = _size(file)
-            for piece in inflate(read_chunks(file), most):
+            # The log of a recording that is not finished is not compressed yet.
+            plain = bundle.manifest.recording and not is_compressed(file.read(4))
+            file.seek(0)
+            for piece in read_chunks(file) if plain else inflate(read_chunks(file), most):
                 hashed.update(piece)
                 size += len(piece)
                 progress(source.native, min(file.tell(), packed), packed)

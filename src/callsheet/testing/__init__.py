@@ -1,4 +1,4 @@
-"""Public kits for tests: check_reader() against the conformance cases, Hypothesis strategies for records.
+"""Public kits for tests: check_reader() against the conformance cases, check_live_harness() for live agents.
 
 Kits are found in their own modules and imported on use, so that no test library is loaded with this package.
 """
@@ -8,9 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from callsheet.testing.check_live import check_live_harness as check_live_harness
     from callsheet.testing.conformance import check_reader as check_reader
 
-_KITS = {"check_reader": "callsheet.testing.conformance"}
+_KITS = {
+    "check_live_harness": "callsheet.testing.check_live",
+    "check_reader": "callsheet.testing.conformance",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -21,4 +25,4 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_KITS[name]), name)
 
 
-__all__ = ["check_reader"]
+__all__ = ["check_live_harness", "check_reader"]

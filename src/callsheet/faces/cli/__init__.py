@@ -38,6 +38,7 @@ COMMANDS: dict[str, Command] = {
         "callsheet.faces.cli.opening:open_command",
         "Open the workbench on a session.",
     ),
+    "run": Command("callsheet.faces.cli.run:run", "Run an agent's turn and record it."),
     "import": Command(
         "callsheet.faces.cli.importing:import_command", "Read stored sessions and write a bundle per session."
     ),

@@ -45,11 +45,13 @@ def audit(bundle: str, as_json: bool, explain: str | None) -> int:
     """  # noqa: D301
     from callsheet.audit import Audit
     from callsheet.errors import CallsheetError, reason_of
+    from callsheet.faces.cli.agents import finish_recording
     from callsheet.faces.cli.terminal import Bar, Printer, complain
     from callsheet.records.bundle import Bundle
 
     bar = Bar()
     try:
+        finish_recording(Path(bundle))
         with Audit(Bundle(Path(bundle)), bar.advance) as opened:
             printer = Printer(sys.stdout)
             if explain is not None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from callsheet.errors import CallsheetError, RecordError, SourceError, UsageError
+from callsheet.faces.cli.agents import finish_recording
 from callsheet.faces.cli.folders import list_sessions
 from callsheet.faces.cli.terminal import (
     Bar,
@@ -97,6 +98,7 @@ def print_sheets(source: str, wanted: Wanted) -> int:
             list_sessions(folder, bundles, files, Printer(sys.stdout), sheet_width(wanted.width))
             return 0
         source = str(bundles[0]) if bundles else source
+    finish_recording(Path(source))
     bar = Bar()
     complaints = _Complaints(bar)
     reading = Reading(

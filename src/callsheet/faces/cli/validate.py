@@ -94,6 +94,7 @@ def _targets(path: Path) -> list[Path]:
 
 def _findings(target: Path, checked: Checked, bar: Bar) -> Iterator[Finding]:
     from callsheet.errors import SourceError
+    from callsheet.faces.cli.agents import finish_recording
     from callsheet.records.bundle import Bundle, is_bundle
     from callsheet.rules import check_bundle
 
@@ -103,6 +104,7 @@ def _findings(target: Path, checked: Checked, bar: Bar) -> Iterator[Finding]:
             shutil.copyfileobj(sys.stdin.buffer, spool)
             yield from _of_stream(spool, "-", checked, bar)
     elif is_bundle(target):
+        finish_recording(target)
         yield from check_bundle(Bundle(target), checked, bar.advance)
     elif zipfile.is_zipfile(target):
         raise SourceError("a zip without manifest.json is no bundle", path=str(target))

@@ -47,19 +47,29 @@ def received_at(ts: Any, ms: Any, t: Any) -> str | None:
     return found
 
 
-def log_line(frame: bytes, *, from_agent: bool, ts: str) -> bytes:
+def log_line(frame: bytes, *, from_agent: bool, ts: str, answered_by: str | None = None) -> bytes:
     """The line that a recorder writes for a frame, without LF: the frame stands in it as it was sent.
 
     Args:
         frame: One JSON value, without line breaks.
         from_agent: Who sent it.
         ts: Time of receipt, RFC 3339 UTC.
+        answered_by: Of a frame that answers a request: who gave the answer, ``user`` or ``policy`` (decision 16).
     """
     way = b"agent_to_client" if from_agent else b"client_to_agent"
-    return b'{"dir":"' + way + b'","ts":"' + ts.encode() + b'","frame":' + frame + b"}"
+    who = b"" if answered_by is None else b',"answered_by":' + msgspec.json.encode(answered_by)
+    return b'{"dir":"' + way + b'","ts":"' + ts.encode() + b'"' + who + b',"frame":' + frame + b"}"
 
 
-def raw_line(text: bytes, *, from_agent: bool, ts: str) -> bytes:
-    """The line for bytes that are no JSON value: kept as text, unmapped when it is read."""
+def raw_line(text: bytes, *, from_agent: bool, ts: str, omitted: int = 0) -> bytes:
+    """The line for bytes that are no JSON value: kept as text, unmapped when it is read.
+
+    Args:
+        text: The bytes.
+        from_agent: Who sent them.
+        ts: Time of receipt, RFC 3339 UTC.
+        omitted: How many more there were, of a line that was too long to be kept.
+    """
     way = "agent_to_client" if from_agent else "client_to_agent"
-    return msgspec.json.encode({"dir": way, "ts": ts, "raw": text.decode("utf-8", "replace")})
+    line = {"dir": way, "ts": ts, "raw": text.decode("utf-8", "replace")}
+    return msgspec.json.encode({**line, "omittedBytes": omitted} if omitted else line)

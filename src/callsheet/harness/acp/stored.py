@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from callsheet.harness._port import Desk, Folder, Session, Stream
+from callsheet.harness._port.attested import Attested
 from callsheet.harness._port.fold import Settled
 from callsheet.harness._port.parts import ABSENT, members_of, text_of
 from callsheet.harness._port.units import Hole, Unit, native_units
@@ -66,7 +67,7 @@ class Acp:
         known = survey.run()
         if not survey.units:
             return
-        fold = Fold(desk, veil, [source], known)
+        fold = Attested(Fold(desk, veil, [source], known))
         with ExitStack() as stack:
             streams: dict[str | None, Stream] = {}
 

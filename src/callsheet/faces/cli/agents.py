@@ -1,0 +1,47 @@
+"""Agents that can be run, by the word that a person writes; and unfinished recordings, finished before they are read.
+
+Must never know: how a turn is shown.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from callsheet.errors import UsageError
+from callsheet.harness._port.live import LiveAgent
+
+
+def live_agents() -> tuple[LiveAgent, ...]:
+    """Every agent that can be run, and the fake one, for those who try things out."""
+    from callsheet.harness import LIVE
+    from callsheet.testing.fake import FAKE
+
+    return (*LIVE, FAKE)
+
+
+def agent_named(name: str) -> LiveAgent:
+    """The agent of a name.
+
+    Raises:
+        UsageError: No such agent.
+    """
+    from callsheet.harness import LIVE
+
+    for agent in live_agents():
+        if agent.name == name:
+            return agent
+    known = ", ".join(agent.name for agent in LIVE) or "none yet"
+    raise UsageError(f"no agent {name!r} can be run (known: {known})")
+
+
+def finish_recording(path: Path) -> None:
+    """If a recorder left this bundle unfinished, finishes it, and says so."""
+    from callsheet.live.recovery import is_unfinished, recover
+
+    if not is_unfinished(path):
+        return
+    from callsheet.faces.cli.terminal import complain
+
+    found = recover(path, live_agents())
+    if found is not None:
+        complain(f"{path}: its recorder did not finish; {found.added:,} records were made from its frame log")

@@ -1,0 +1,133 @@
+"""Requests on a plain terminal: what is asked, the options numbered, one line read.
+
+Owns ``TerminalPort`` (``live.AnswerPort``). A key pressed here is the user's (decision 16). What it reads as a secret
+is not shown. A line that fits nothing is asked for again; an empty one leaves a request declined.
+
+Must never know: protocols.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import sys
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Raw
+
+from callsheet.paint.safe import visible
+from callsheet.seam import (
+    Answer,
+    Answered,
+    Cancelled,
+    Chosen,
+    Declined,
+    FormAsked,
+    FormFilled,
+    Permission,
+    Questions,
+    UrlAsked,
+    UrlOpened,
+    Waiting,
+)
+
+
+class TerminalPort:
+    """Asks the person at the terminal, one request after another."""
+
+    by = "user"
+
+    def __init__(self) -> None:
+        self._one = asyncio.Lock()
+
+    async def answer(self, request: Waiting) -> Answer | None:
+        """The person's answer."""
+        async with self._one:
+            match request:
+                case Permission():
+                    return await self._permission(request)
+                case Questions():
+                    return await self._questions(request)
+                case FormAsked():
+                    return await self._form(request)
+                case UrlAsked():
+                    _say(f"? {request.title}: {request.url}")
+                    words = await _read("open it yourself; did you? [y/N] ")
+                    return UrlOpened() if words.strip().lower() in ("y", "yes") else Declined()
+
+    async def _permission(self, request: Permission) -> Answer:
+        _say(f"? {request.title}")
+        for words in (request.command, request.description, request.reason):
+            if words:
+                _say(f"    {words}")
+        for number, option in enumerate(request.options, 1):
+            _say(f"  {number}  {option.name or option.option_id}")
+        while True:
+            words = (await _read("choose: ")).strip()
+            if not words:
+                return Cancelled()
+            if words.isascii() and words.isdigit() and 1 <= int(words) <= len(request.options):
+                option = request.options[int(words) - 1]
+                said = await _read("words for the agent: ") if option.option_id in request.takes_words else ""
+                return Chosen(option.option_id, said.strip() or None)
+
+    async def _questions(self, request: Questions) -> Answer:
+        answers: dict[str, tuple[tuple[str, ...], str | None]] = {}
+        for question in request.questions:
+            options = question.options or []
+            _say(f"? {question.header or request.title or ''} {question.text}".replace("?  ", "? "))
+            for number, option in enumerate(options, 1):
+                _say(f"  {number}  {option.label}")
+            words = (await _read("answer: ", hidden=bool(question.secret))).strip()
+            if not words:
+                return Declined()
+            numbers = [
+                int(word) for word in words.replace(",", " ").split() if word.isascii() and word.isdigit()
+            ]
+            if options and numbers and all(1 <= number <= len(options) for number in numbers):
+                labels = tuple(options[number - 1].label for number in numbers)
+                answers[question.id] = (labels if question.multi_select else labels[:1], None)
+            else:
+                answers[question.id] = ((), words)
+        return Answered(answers)
+
+    async def _form(self, request: FormAsked) -> Answer:
+        _say(f"? {request.title}")
+        schema = msgspec.json.decode(request.schema)
+        members = schema.get("properties") if isinstance(schema, dict) else None
+        content: dict[str, object] = {}
+        for name, about in (members if isinstance(members, dict) else {}).items():
+            secret = request.secret or (isinstance(about, dict) and about.get("format") == "password")
+            words = await _read(f"{visible(str(name))}: ", hidden=secret)
+            kind = about.get("type") if isinstance(about, dict) else None
+            if words.strip():
+                content[str(name)] = _value(words.strip(), kind)
+        return FormFilled(Raw(msgspec.json.encode(content))) if content else Declined()
+
+
+def _value(words: str, kind: object) -> object:
+    """A typed line as the value that a form's schema asks for."""
+    if kind in ("number", "integer", "boolean", "array"):
+        try:
+            return msgspec.json.decode(words.encode())
+        except msgspec.DecodeError:
+            return words
+    return words
+
+
+def _say(words: str) -> None:
+    sys.stderr.write("\n".join(visible(line) for line in words.splitlines()) + "\n")
+    sys.stderr.flush()
+
+
+async def _read(prompt: str, *, hidden: bool = False) -> str:
+    def read() -> str:
+        if hidden:
+            return getpass.getpass(prompt)
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        return sys.stdin.readline()
+
+    ask: Callable[[], str] = read
+    return await asyncio.to_thread(ask)

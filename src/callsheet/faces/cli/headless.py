@@ -1,0 +1,234 @@
+"""A turn without a workbench: records or rows to stdout as they settle, everything else to stderr.
+
+Owns the order of a headless run (find, open, turn, close), what Ctrl-C does, and the exit code. What a line of
+``--json`` is, docs/headless.md promises.
+
+Must never know: protocols.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, assert_never, cast
+
+from msgspec import Struct
+
+from callsheet.errors import SourceError, reason_of
+from callsheet.faces.cli.asking import TerminalPort
+from callsheet.faces.cli.lines import JsonLines, Lines, TextLines
+from callsheet.faces.cli.terminal import complain
+from callsheet.harness._port.live import LiveAgent
+from callsheet.live import Closed, Policy, Session, Turn, Unopened, open_session, prepare
+from callsheet.live.answers import AnswerPort
+from callsheet.seam import (
+    Accepted,
+    Completed,
+    Failed,
+    Installed,
+    Interrupted,
+    Lost,
+    Missing,
+    NotStarted,
+    TurnResult,
+    Unusable,
+    Wish,
+)
+
+COMPLETED, FAILED, INTERRUPTED, NOTHING_RAN, STOPPED = 0, 1, 3, 4, 130
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """What was asked for on the command line."""
+
+    agent: LiveAgent
+    command: tuple[str, ...] | None
+    wish: Wish
+    prompt: str
+    out: Path
+    answer: str
+    as_json: bool
+    previews: bool
+
+
+def run_headless(wanted: Run) -> int:
+    """Runs one turn; returns the exit code.
+
+    Raises:
+        SourceError: The bundle cannot be written.
+    """
+    return asyncio.run(_run(wanted))
+
+
+def code_of(result: TurnResult) -> int:
+    """The exit code of a turn's result."""
+    match result:
+        case Completed():
+            return COMPLETED
+        case Interrupted():
+            return INTERRUPTED
+        case Failed() | Lost():
+            return FAILED
+        case NotStarted():
+            return NOTHING_RAN
+        case _:
+            assert_never(result)
+
+
+async def _run(wanted: Run) -> int:
+    found = await prepare(wanted.agent, wanted.command)
+    match found:
+        case Missing():
+            complain(f"{wanted.agent.name}: not found: {', '.join(found.looked_for)}")
+            return NOTHING_RAN
+        case Unusable():
+            complain(f"{wanted.agent.name}: {found.command[0]}: {found.reason}")
+            return NOTHING_RAN
+        case Installed():
+            pass
+        case _:
+            assert_never(found)
+    wish = Wish(
+        cwd=wanted.wish.cwd,
+        model=wanted.wish.model,
+        mode=wanted.wish.mode,
+        resume=wanted.wish.resume,
+        version=found.version,
+    )
+    port: AnswerPort = (
+        TerminalPort() if wanted.answer == "ask" else Policy(cast(Literal["allow", "reject"], wanted.answer))
+    )
+    stop = _Stop()
+    with stop.listening():
+        opening = asyncio.ensure_future(open_session(wanted.agent, found, wish, out=wanted.out, port=port))
+        try:
+            session = await stop.or_done(opening)
+        except OSError as error:
+            place = str(error.filename or wanted.out)
+            raise SourceError(f"nothing can be recorded: {reason_of(error)}", path=place) from None
+        if session is None:
+            return STOPPED
+        if isinstance(session, Unopened):
+            _unopened(wanted.agent.name, session)
+            return NOTHING_RAN
+        lines: Lines = JsonLines(session, previews=wanted.previews) if wanted.as_json else TextLines(session)
+        try:
+            code = await _turn(session, wanted.prompt, lines, stop)
+        finally:
+            closed = await session.close()
+        async for event in session.rest():
+            lines.event(event)
+        lines.end(closed)
+        for problem in closed.problems:
+            complain(problem)
+        complain(f"recorded in {closed.bundle}")
+        return code
+
+
+async def _turn(session: Session, prompt: str, lines: Lines, stop: _Stop) -> int:
+    turn = session.start(prompt)
+    stop.during(session, turn)
+    async for event in turn:
+        lines.event(event)
+    result = await turn.result()
+    lines.result(result)
+    if isinstance(result, Failed | Lost | NotStarted):
+        words = result.message if isinstance(result, Failed) else result.reason
+        complain(f"the turn {_WORDS[type(result)]}" + (f": {words}" if words else ""))
+    return STOPPED if stop.forced else code_of(result)
+
+
+_WORDS: dict[type[Any], str] = {
+    Failed: "failed",
+    Lost: "was lost: nobody saw its end",
+    NotStarted: "did not start",
+}
+
+
+def _unopened(name: str, session: Unopened) -> None:
+    tail = session.stderr.strip().splitlines()
+    complain(f"{name}: did not start: {session.reason}" + (f" ({tail[-1][:200]})" if tail else ""))
+    if session.bundle is not None:
+        complain(f"recorded in {session.bundle}")
+
+
+class _Stop:
+    """Ctrl-C: the first asks the agent to break off, the second stops it. SIGTERM and SIGHUP stop it at once.
+
+    Attributes:
+        forced: The agent was stopped.
+    """
+
+    def __init__(self) -> None:
+        self.forced = False
+        self._asked = False
+        self._session: Session | None = None
+        self._closing: asyncio.Task[Closed] | None = None
+        self._early = asyncio.Event()
+
+    def listening(self) -> _Listening:
+        """While this is open, the signals mean this."""
+        return _Listening(self._pressed, self._stop)
+
+    def during(self, session: Session, turn: Turn) -> None:
+        """From now on there is something to interrupt."""
+        del turn
+        self._session = session
+
+    async def or_done(self, opening: asyncio.Future[Session | Unopened]) -> Session | Unopened | None:
+        """What was opened; None when it was broken off before."""
+        early = asyncio.ensure_future(self._early.wait())
+        both: set[asyncio.Future[Any]] = {opening, early}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        early.cancel()
+        if opening.done():
+            return opening.result()
+        # The agent is on its way: let it come up, or fail, and end it then.
+        session = await opening
+        if isinstance(session, Session):
+            await session.close()
+        return None
+
+    def _pressed(self) -> None:
+        session = self._session
+        if session is None:
+            self._early.set()
+            return
+        if self._asked:
+            self._stop()
+            return
+        self._asked = True
+        receipt = session.interrupt()
+        if isinstance(receipt, Accepted):
+            complain("interrupting; Ctrl-C again stops the agent")
+        else:
+            complain(f"cannot interrupt: {receipt.reason}; Ctrl-C again stops the agent")
+
+    def _stop(self) -> None:
+        self.forced = True
+        self._early.set()
+        if self._session is not None and self._closing is None:
+            self._closing = asyncio.ensure_future(self._session.close())
+
+
+class _Listening:
+    def __init__(self, pressed: Callable[[], None], stop: Callable[[], None]) -> None:
+        self._wanted = {"SIGINT": pressed, "SIGTERM": stop, "SIGHUP": stop}
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        loop = asyncio.get_running_loop()
+        for name, work in self._wanted.items():
+            number = getattr(signal, name, None)
+            if number is None or signal.getsignal(number) is signal.SIG_IGN:
+                continue
+            self._before[number] = signal.getsignal(number)
+            loop.add_signal_handler(number, work)
+
+    def __exit__(self, *error: object) -> None:
+        loop = asyncio.get_running_loop()
+        for number, before in self._before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, before)

@@ -1,0 +1,97 @@
+"""``callsheet run HARNESS … -- PROMPT``: a live turn, recorded; headless, or in the workbench.
+
+Owns the options, what of them does not fit together, and which face shows the turn. Exit codes: 0 the turn was
+completed, 1 it failed or its end was not seen, 2 usage, 3 the agent confirmed an interrupt, 4 nothing ran: no such
+agent, it does not start, or it never took the prompt; 130 the agent was stopped by a second Ctrl-C.
+
+Must never know: protocols, processes.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+ANSWERS = ("ask", "allow", "reject")
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("harness")
+@click.argument("prompt", required=False)
+@click.option("--agent", "command", metavar="COMMAND", help="What starts the agent (default: found in PATH).")
+@click.option(
+    "--cwd",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Where it works (default: here).",
+)
+@click.option("--model", metavar="M", help="The model to ask for (default: the agent's own setting).")
+@click.option("--mode", metavar="M", help="The permission mode, in the agent's own word.")
+@click.option("--resume", metavar="ID", help="A session of the agent to go on with.")
+@click.option("--json", "as_json", is_flag=True, help="Records as they settle, one a line.")
+@click.option("--previews", is_flag=True, help="With --json: also what has not settled yet, marked as such.")
+@click.option(
+    "--answer",
+    type=click.Choice(ANSWERS),
+    help="What answers the agent's requests (default: ask on a terminal, else reject).",
+)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where the bundle goes.")
+def run(
+    harness: str,
+    prompt: str | None,
+    command: str | None,
+    cwd: Path | None,
+    model: str | None,
+    mode: str | None,
+    resume: str | None,
+    as_json: bool,
+    previews: bool,
+    answer: str | None,
+    out: Path | None,
+) -> int:
+    """Run an agent's turn and record it.
+
+    PROMPT is one argument; - reads it from standard input. The turn is recorded in a bundle, below the user's data
+    folder unless --out says otherwise. Ctrl-C asks the agent to break off and waits for its word; a second one
+    stops it.
+
+    \b
+    Examples:
+      callsheet run claude-code -- 'Why does the build fail?'
+      callsheet run codex --json --answer allow -- 'Fix it.' | jq -c 'select(.type == "tool_result")'
+      echo 'What is here?' | callsheet run claude-code --cwd ~/app -- -
+    """  # noqa: D301
+    from callsheet.errors import UsageError
+    from callsheet.faces.cli.agents import agent_named
+    from callsheet.faces.cli.headless import Run, run_headless
+    from callsheet.library.places import bundles_folder
+    from callsheet.seam import Wish
+
+    agent = agent_named(harness)
+    words = shlex.split(command) if command else None
+    if words is None and not agent.programs:
+        raise UsageError(f"{harness}: needs --agent COMMAND")
+    if previews and not as_json:
+        raise UsageError("--previews goes with --json")
+    terminal = sys.stdin.isatty() and sys.stderr.isatty() and prompt != "-"
+    if answer == "ask" and not terminal:
+        raise UsageError("--answer ask needs a terminal")
+    if prompt is None:
+        raise UsageError("needs a PROMPT (- reads it from standard input)")
+    text = sys.stdin.buffer.read().decode("utf-8", "replace") if prompt == "-" else prompt
+    if not text.strip():
+        raise UsageError("the prompt is empty")
+    folder = str((cwd or Path.cwd()).absolute())
+    wanted = Run(
+        agent=agent,
+        command=tuple(words) if words else None,
+        wish=Wish(cwd=folder, model=model, mode=mode, resume=resume),
+        prompt=text,
+        out=out or bundles_folder(),
+        answer=answer or ("ask" if terminal else "reject"),
+        as_json=as_json,
+        previews=previews,
+    )
+    return run_headless(wanted)

@@ -1,0 +1,124 @@
+"""Files of a bundle that is still being written: appended to, whole lines only, never rewritten.
+
+Owns ``Appended`` (a file that grows, its size and digest, and what happens when the disk is full: the last whole line
+stays the last) and ``GrowingStream`` (records of one stream with ``seq`` and id, and where each stands).
+
+Must never know: what a record means, when to sync.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from callsheet.records import ENCODER, Record
+from callsheet.wire.files import private_folder
+
+
+class Spot(NamedTuple):
+    """Where a record stands: its stream, offset and size with the line end."""
+
+    stream: str
+    offset: int
+    size: int
+
+
+class Appended:
+    """A private file that only grows.
+
+    Attributes:
+        size: Bytes that it has, or will have when what is held is written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        private_folder(path.parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        self._file = os.open(path, flags, 0o600)
+        self._held: list[bytes] = []
+        self._hash = hashlib.sha256()
+        self.size = 0
+        self._written = 0
+        self._synced = 0
+
+    def put(self, line: bytes) -> int:
+        """Takes a line with its line end, to be written by ``flush``; returns its offset."""
+        at = self.size
+        self._held.append(line)
+        self.size += len(line)
+        return at
+
+    def flush(self) -> None:
+        """Hands what is held to the system.
+
+        Raises:
+            OSError: It cannot be written; of a line that was written in part nothing stays.
+        """
+        if not self._held:
+            return
+        data = b"".join(self._held)
+        self._held.clear()
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+        except OSError:
+            whole = data[: len(data) - len(left)].rfind(b"\n") + 1
+            self.size = self._written + whole
+            self._hash.update(data[:whole])
+            self._written = self.size
+            os.ftruncate(self._file, self.size)
+            raise
+        self._hash.update(data)
+        self._written += len(data)
+
+    def sync(self) -> None:
+        """Puts what was written on the disk; may run beside ``put`` and ``flush``."""
+        written = self._written
+        if written > self._synced and self._file >= 0:
+            os.fsync(self._file)
+            self._synced = written
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes that were written."""
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            return file.read(size)
+
+    @property
+    def sha256(self) -> str:
+        """Digest of what was written."""
+        return self._hash.hexdigest()
+
+    def close(self) -> None:
+        """Closes the file."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
+
+
+class GrowingStream:
+    """One stream of a bundle that is being recorded.
+
+    Attributes:
+        id: Its id.
+        parent: The stream that it was started from.
+        records: Records so far.
+    """
+
+    def __init__(self, folder: Path, name: str, parent: str | None) -> None:
+        self.id = name
+        self.parent = parent
+        self.records = 0
+        self.file = Appended(folder / "streams" / f"{name}.jsonl")
+
+    def put(self, record: Record) -> Spot:
+        """Takes a record, to be written with the next flush."""
+        record.seq = self.records
+        if not record.id:
+            record.id = f"r{record.seq}"
+        self.records += 1
+        line = ENCODER.encode(record) + b"\n"
+        return Spot(self.id, self.file.put(line), len(line))

@@ -1,0 +1,104 @@
+"""Runs of live agents for tests: one turn from start to close, with all that a reader saw of it.
+
+Owns ``run_turn`` and what it gives. Must never know: any one harness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from callsheet.harness._port.live import LiveAgent
+from callsheet.live import Closed, Limits, Session, Unopened, open_session
+from callsheet.live.answers import AnswerPort
+from callsheet.seam import Event, Installed, NotStarted, Recorded, TurnResult, Wish
+
+QUICK = Limits(version=10, handshake=20, acknowledge=0.3, leave=1.0, drain=0.3, sync=0.05)
+"""Bounds for agents that are programs of a few lines."""
+
+
+class Ran(NamedTuple):
+    """One turn.
+
+    Attributes:
+        events: What its reader got, in order.
+        result: How it ended; ``NotStarted`` when the session did not open.
+        late: What came after the turn.
+        closed: How the session was closed; None when it did not open.
+        unopened: Why it did not open.
+        unwritten: Records that were given out before they stood in their stream.
+    """
+
+    events: list[Event]
+    result: TurnResult
+    late: list[Event]
+    closed: Closed | None
+    unopened: Unopened | None
+    unwritten: list[str]
+
+    @property
+    def bundle(self) -> Path:
+        """What was recorded."""
+        found = self.closed.bundle if self.closed is not None else None
+        found = found or (self.unopened.bundle if self.unopened is not None else None)
+        assert found is not None, "nothing was recorded"
+        return found
+
+
+During = Callable[[Session, Event], Awaitable[None]]
+"""Called with every event of the turn, before the next one is read."""
+
+
+async def run_turn(
+    agent: LiveAgent,
+    command: Sequence[str],
+    out: Path,
+    *,
+    prompt: str = "Do it.",
+    cwd: Path | None = None,
+    port: AnswerPort | None = None,
+    during: During | None = None,
+    limits: Limits = QUICK,
+) -> Ran:
+    """Starts an agent, runs one turn, closes.
+
+    Args:
+        agent: The adapter.
+        command: What starts the agent.
+        out: Where the bundle goes.
+        prompt: The prompt.
+        cwd: The agent's folder; the one that ``out`` is in, if not given.
+        port: Answers what the agent asks.
+        during: Does something while the turn runs.
+        limits: Bounds.
+    """
+    installed = Installed(command=tuple(command), version=None, evidence="given by the test")
+    wish = Wish(cwd=str((cwd or out.parent).absolute()))
+    session = await open_session(agent, installed, wish, out=out, port=port, limits=limits)
+    if isinstance(session, Unopened):
+        return Ran([], NotStarted(session.reason), [], None, session, [])
+    events: list[Event] = []
+    unwritten: list[str] = []
+    try:
+        turn = session.start(prompt)
+        async for event in turn:
+            events.append(event)
+            if isinstance(event, Recorded) and not _stands(session.bundle, event):
+                unwritten.append(event.record.id)
+            if during is not None:
+                await during(session, event)
+        result = await turn.result()
+    finally:
+        closed = await session.close()
+    late = [event async for event in session.rest()]
+    return Ran(events, result, late, closed, None, unwritten)
+
+
+def _stands(bundle: Path, event: Recorded) -> bool:
+    """Whether a record is in its stream now."""
+    data = (bundle / "streams" / f"{event.stream}.jsonl").read_bytes()
+    lines = data.split(b"\n")
+    return (
+        len(lines) > event.record.seq + 1 and f'"id":"{event.record.id}"'.encode() in lines[event.record.seq]
+    )
