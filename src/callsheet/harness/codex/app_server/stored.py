@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from callsheet.harness._port import Desk, Folder, Session, Stream
+from callsheet.harness._port.attested import Attested
 from callsheet.harness._port.fold import Settled
 from callsheet.harness._port.units import Hole, native_units
 from callsheet.harness._port.veil import Veil
@@ -42,7 +43,7 @@ class CodexAppServer:
         veil = Veil(desk)
         if not survey(veil, source, keep_reasoning=desk.keep_reasoning):
             return
-        fold = Fold(desk, veil, [source])
+        fold = Attested(Fold(desk, veil, [source]))
         with ExitStack() as stack:
             streams: dict[str | None, Stream] = {}
 
