@@ -359,10 +359,10 @@ def test_remarks_on_the_sources(run: Run) -> None:
 
 
 def test_a_sheet_has_a_least_width(run: Run, stream: Path) -> None:
-    ran = run("show", stream, "--width", 23)
+    ran = run("show", stream, "--width", 19)
     assert (ran.code, ran.out) == (2, "")
-    assert "24 cells at least" in ran.err
-    assert run("show", stream, "--width", 24).code == 0
+    assert "20 cells at least" in ran.err
+    assert run("show", stream, "--width", 20).code == 0
 
 
 @pytest.mark.parametrize("args", ["show {path}", "show {path} --json", "validate {path}", "--help", ""])

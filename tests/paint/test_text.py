@@ -216,6 +216,34 @@ def test_hunks_are_drawn_with_signs() -> None:
     assert changed_lines(patch(HUNKS)) == (1, 1)
 
 
+UNIFIED = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@ def f():\n same\n--- old\n+++ new\n"
+
+
+def test_a_unified_patch_is_coloured_by_its_hunks() -> None:
+    lines = patch_lines(patch(UNIFIED, "unified"), 40, WHOLE)
+    assert [line[0].style for line in lines] == ["quiet", "quiet", "place", "", "removed", "added"]
+    assert changed_lines(patch(UNIFIED, "unified")) == (1, 1)
+    renamed = "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n"
+    assert {line[0].style for line in patch_lines(patch(renamed, "git"), 40, WHOLE)} == {"quiet"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+ a list\n- of things\n",
+        "@@ -1,2 +1,1 @@\n-a\nb\n",
+        "@@ -1 +1 @@\n-a\n-b\n+c\n",
+        "*** Begin Patch\n*** Update File: x\n-a\n+b\n*** End Patch",
+        "@@ -1,99999999999999 +1 @@\n",
+    ],
+)
+def test_what_parses_as_no_patch_is_shown_as_text(text: str) -> None:
+    lines = patch_lines(patch(text, "unified"), 60, WHOLE)
+    assert texts(lines) == text.rstrip("\n").split("\n")
+    assert {span.style for line in lines for span in line} == {""}
+    assert changed_lines(patch(text, "unified")) is None
+
+
 def test_a_patch_of_another_shape_is_text() -> None:
     odd: list[object] = [{"lines": 5}, [{"lines": [5]}], "text", 7, None, [1]]
     for value in odd:

@@ -8,11 +8,13 @@ Must never know: rows, records.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from callsheet.paint import cells
 from callsheet.paint.safe import output_line
 from callsheet.paint.span import Line, Span, Style
+from callsheet.paint.tints import State, Tinted, pieces, tinted
 
 
 class Collapse(NamedTuple):
@@ -89,18 +91,54 @@ def _rows_each(collapse: Collapse, lines: int) -> int:
 
 
 def _lines(texts: list[str], most: int, rows: int, style: Style) -> list[Line]:
-    return [[Span(piece, style)] for text in texts for piece in _fit(text, most, rows)]
+    found: list[Line] = []
+    state = State()
+    for text in texts:
+        if "\x1b" in text or state != _PLAIN:
+            lines, state = _fit_tinted(text, most, rows, style, state)
+            found += lines
+        else:
+            found += [[Span(piece, style)] for piece in _fit(output_line, text, most, rows)]
+    return found
 
 
-def _fit(line: str, most: int, rows: int) -> list[str]:
+_PLAIN = State()
+
+
+def _fit_tinted(line: str, most: int, rows: int, style: Style, state: State) -> tuple[list[Line], State]:
+    """One line of the text with the colours that it was captured in, broken as it would be without them."""
+    seen: list[Tinted] = []
+
+    def text_of(part: str) -> str:
+        seen.append(tinted(part, state))
+        return seen[-1].text
+
+    broken = _fit(text_of, line, most, rows)
+    text, runs, state = seen[0]
+    lines: list[Line] = []
+    at = 0
+    for piece in broken:
+        kept = piece.removesuffix("…")
+        at = text.find(kept, at)
+        if at < 0:  # a pile of marks was cut, and the places of the colours are lost
+            return [[Span(piece, style)] for piece in broken], state
+        end = at + len(kept)
+        spans = [Span(part, style, tint) for part, tint in pieces(text, runs, at, end)]
+        lines.append([*spans, Span(piece[len(kept) :], style)] if kept != piece else spans)
+        at = end
+    return lines, state
+
+
+def _fit(text_of: Callable[[str], str], line: str, most: int, rows: int) -> list[str]:
     """One line of the text on at most ``rows`` lines."""
     reach = len(line) if rows > 1000 else (most + 1) * rows * 4
-    pieces = cells.wrap(output_line(line[:reach]), most) if rows > 1 else [output_line(line[:reach])]
+    text = text_of(line[:reach])
+    broken = cells.wrap(text, most) if rows > 1 else [text]
     over = len(line) > reach
     if rows == 1:
-        return [cells.cut(pieces[0] + ("…" if over else ""), most)]
-    if len(pieces) <= rows and not over:
-        return pieces
-    kept = pieces[:rows]
+        return [cells.cut(broken[0] + ("…" if over else ""), most)]
+    if len(broken) <= rows and not over:
+        return broken
+    kept = broken[:rows]
     kept[-1] = cells.cut(kept[-1], most - 1, "") + "…"
     return kept

@@ -7,6 +7,7 @@ Must never know: rows, records other than ``Patch``.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from callsheet.paint.safe import output_line
 from callsheet.paint.span import Line, Span, Style
 from callsheet.records import Patch
 
+_HUNK = re.compile(r"@@ -[0-9]+(?:,([0-9]{1,9}))? \+[0-9]+(?:,([0-9]{1,9}))? @@")
 _STYLES: dict[str, Style] = {"+": "added", "-": "removed", "@": "place"}
 
 
@@ -26,16 +28,12 @@ def patch_lines(patch: Patch, most: int, collapse: Collapse) -> list[Line]:
     value = _value(patch)
     if value is None:
         return []
-    texts = _hunks(value) if patch.format == "hunks" else None
-    if texts is None and patch.format in ("unified", "git") and isinstance(value, str):
-        texts = value.rstrip("\n").split("\n")
-    if texts is None and patch.format == "replace":
-        texts = _replacement(value)
+    texts = _lines_of(patch, value)
     if texts is None:
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode("utf-8", "replace")
         return block(text, most, collapse)
     shown = texts if len(texts) == collapse.most + 1 else texts[: collapse.most]
-    found = [[Span(cells.cut(output_line(text), most), _STYLES.get(text[:1], ""))] for text in shown]
+    found = [[Span(cells.cut(output_line(text), most), style)] for text, style in shown]
     if len(texts) > len(shown):
         found.append(hidden(more_lines(len(texts) - len(shown)), most))
     return found
@@ -46,12 +44,54 @@ def changed_lines(patch: Patch | None) -> tuple[int, int] | None:
     value = _value(patch) if patch is not None else None
     if patch is None or value is None:
         return None
-    texts = _hunks(value) if patch.format == "hunks" else None
-    if texts is None and patch.format in ("unified", "git") and isinstance(value, str):
-        texts = [text for text in value.split("\n") if not text.startswith(("+++ ", "--- "))]
-    if not texts:
+    if patch.format not in ("hunks", "unified", "git"):
         return None
-    return sum(text[:1] == "+" for text in texts), sum(text[:1] == "-" for text in texts)
+    lines = _lines_of(patch, value)
+    if not lines:
+        return None
+    return sum(style == "added" for _, style in lines), sum(style == "removed" for _, style in lines)
+
+
+def _lines_of(patch: Patch, value: Any) -> list[tuple[str, Style]] | None:
+    """The lines of a patch with their styles; None when it does not have the shape that its format promises."""
+    match patch.format:
+        case "hunks":
+            texts = _hunks(value)
+        case "replace":
+            texts = _replacement(value)
+        case "unified" | "git" if isinstance(value, str):
+            return _unified(value)
+        case _:
+            return None
+    return None if texts is None else [(text, _STYLES.get(text[:1], "")) for text in texts]
+
+
+def _unified(text: str) -> list[tuple[str, Style]] | None:
+    """Lines of a unified diff: hunks whose lines are as many as their heads say, with other lines between them.
+
+    The last hunk may be cut short. A text without any hunk is a patch only as Git's word for a file that was renamed
+    or whose mode changed.
+    """
+    found: list[tuple[str, Style]] = []
+    old = new = hunks = 0
+    for line in text.rstrip("\n").split("\n"):
+        head = _HUNK.match(line)
+        sign = line[:1]
+        if old > 0 or new > 0:
+            if sign not in ("+", "-", " ", "\\", "", "\r"):
+                return None
+            old -= sign in ("-", " ", "", "\r")
+            new -= sign in ("+", " ", "", "\r")
+            found.append((line, _STYLES.get(sign, "")))
+        elif head is not None:
+            old, new = (int(count) if count is not None else 1 for count in head.groups())
+            hunks += 1
+            found.append((line, "place"))
+        else:
+            found.append((line, "quiet"))
+        if old < 0 or new < 0:
+            return None
+    return found if hunks or text.startswith("diff --git ") else None
 
 
 def _value(patch: Patch) -> Any:

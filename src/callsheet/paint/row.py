@@ -33,7 +33,7 @@ from callsheet.records import Session
 from callsheet.rows import ChangeShown, Output, Row
 from callsheet.rows.text import counted
 
-NARROWEST = 24
+NARROWEST = 20
 """Cells below which nothing is laid out any narrower."""
 
 COLLAPSES: dict[str, Collapse] = {
@@ -116,7 +116,7 @@ def is_small(row: Row, look: Look) -> bool:
 def _talk(row: Row, look: Look, width: int) -> Iterator[Line]:
     mark, label, style = _talk_head(row, look)
     indent = _LABEL_CELLS + 3
-    room = max(width - indent, NARROWEST // 2)
+    room = width - indent
     facts = visible(" · ".join(fact_words(row)))
     for number, line in enumerate(_talk_lines(row, look, room)):
         if number:
@@ -175,7 +175,7 @@ def _mark(row: Row, look: Look) -> tuple[str, Style]:
 def _event(row: Row, look: Look, width: int) -> Iterator[Line]:
     mark, style = _mark(row, look)
     yield from _title(row, look, width, [Span(mark, style), Span(f" {_label(LABELS[row.kind])} ", "label")])
-    room = max(width - len(_INDENT), NARROWEST // 2)
+    room = width - len(_INDENT)
     for line in input_lines(row, room, full=look.full):
         yield [Span(_INDENT), *line]
     state = state_words(row)
@@ -220,8 +220,9 @@ def _output(row: Row, output: Output, look: Look, inner: int) -> Iterator[Line]:
         lines = _block(output, inner, WHOLE if look.full else collapse, "")
         if not lines and row.kind == "command":
             lines = [hidden("(no output)", inner)]
-    if output.member == "preview" and row.state != "running":
-        lines.append(hidden("(the last that was seen of it while it ran)", inner))
+    if output.member == "preview":
+        if row.state != "running":
+            lines.append(hidden("(the last that was seen of it while it ran)", inner))
     elif output.truncated and output.omitted is None:
         size = (
             f"; {counted(output.original_bytes, 'byte')} in all" if output.original_bytes is not None else ""
@@ -309,7 +310,7 @@ def _title(row: Row, look: Look, width: int, head: Line) -> Iterator[Line]:
         else:
             yield [*head, *line]
     if facts and not beside:
-        for piece in cells.wrap(facts, max(width - len(_INDENT), NARROWEST // 2)):
+        for piece in cells.wrap(facts, width - len(_INDENT)):
             yield [Span(_INDENT), Span(piece, "quiet")]
 
 

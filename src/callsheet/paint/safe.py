@@ -2,9 +2,9 @@
 
 Owns the one gate between agent text and a terminal. Control characters (C0, C1, DEL), unpaired surrogates,
 direction marks, and everything that a terminal draws as nothing are replaced by something that can be seen;
-a joiner or variation selector stays where writing needs it. Colours of captured output are dropped, a
-progress line is reduced to its last state, tabs become blanks. No markup is read: brackets, backticks and
-tags are text like any other.
+a joiner or variation selector stays where writing needs it. Colours of captured output are dropped here
+(``tints`` keeps of them what cannot hide anything), a progress line is reduced to its last state, tabs become
+blanks. No markup is read: brackets, backticks and tags are text like any other.
 
 Must never know: widths, rows, colours of ours.
 """
@@ -22,7 +22,7 @@ _SUSPECT = re.compile(
     + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0x110000, 0x10000))
     + "]"
 )
-_DROPPED = re.compile("\x1b\\[[0-9;:]*[mK]|\x1b\\[\\?[0-9;]*[hl]")
+DROPPED = re.compile("\x1b\\[[0-9;:]*[mK]|\x1b\\[\\?[0-9;]*[hl]")
 """Sequences that a program writes for looks alone: colours, clearing to the end of a line, the cursor's
 visibility."""
 
@@ -95,12 +95,20 @@ def output_line(line: str) -> str:
     A progress bar that overwrote itself is shown in its last state, with the number of states before it.
     """
     if "\x1b" in line:
-        line = _DROPPED.sub("", line)
-    if "\r" in line:
-        states = [state for state in line.split("\r") if state]
-        line = states[-1] if states else ""
-        if len(states) > 1:
-            line += f"  ({len(states) - 1:,} earlier state{'s' if len(states) > 2 else ''})"
+        line = DROPPED.sub("", line)
+    begin, end, suffix = last_state(line)
+    line = line[begin:end]
     if "\t" in line:
         line = line.expandtabs(8)
-    return visible(line)
+    return visible(line) + suffix
+
+
+def last_state(line: str) -> tuple[int, int, str]:
+    """Where the last state of a line that overwrote itself begins and ends, and words about those before it."""
+    if "\r" not in line:
+        return 0, len(line), ""
+    states = sum(bool(state) for state in line.split("\r"))
+    end = len(line.rstrip("\r"))
+    begin = line.rfind("\r", 0, end) + 1
+    words = f"  ({states - 1:,} earlier state{'s' if states > 2 else ''})" if states > 1 else ""
+    return begin, end, words

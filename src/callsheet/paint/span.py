@@ -46,10 +46,17 @@ ANSI: dict[Style, str] = {
 
 
 class Span(NamedTuple):
-    """A piece of a line in one style."""
+    """A piece of a line in one style.
+
+    Attributes:
+        text: The text, made harmless.
+        style: What it means.
+        tint: The colour that a captured program gave it (``tints.Tint``).
+    """
 
     text: str
     style: Style = ""
+    tint: str = ""
 
 
 Line = list[Span]
@@ -69,8 +76,9 @@ def plain(line: Line) -> str:
 def coloured(line: Line) -> str:
     """The line with escape sequences for its styles, every one of them closed."""
     pieces = [
-        f"\x1b[{ANSI[span.style]}m{span.text}\x1b[0m" if ANSI[span.style] and span.text else span.text
+        f"\x1b[{codes}m{span.text}\x1b[0m" if codes and span.text else span.text
         for span in line
+        for codes in [";".join(filter(None, (ANSI[span.style], span.tint)))]
     ]
     return "".join(pieces).rstrip(" ")
 

@@ -73,9 +73,31 @@ def selected_look(name: str) -> Look:
     return Look(bgcolor=ground) if ground else Look()
 
 
+def tint_look(tint: str, looks: Looks) -> Look:
+    """How a tint of captured output looks: its hue by the styles of meaning, which can be read on every ground."""
+    look = Look()
+    for code in tint.split(";"):
+        if code in _MARKS:
+            look += _MARKS[code]
+        elif len(code) == 2 and code[1] in _HUES:
+            colour = looks[_HUES[code[1]]].color
+            look += Look(color=colour)
+    return look
+
+
+_MARKS = {"1": Look(bold=True), "3": Look(italic=True), "4": Look(underline=True)}
+_HUES: dict[str, Style] = {"1": "bad", "2": "good", "3": "open", "4": "label", "5": "refused", "6": "place"}
+
+
 def segments(line: Line, looks: Looks, width: int) -> list[Segment]:
     """A painted line as segments that fill a width; what does not fit was cut by the painter."""
-    found = [Segment(span.text, looks[span.style]) for span in line if span.text]
+    found = [
+        Segment(
+            span.text, looks[span.style] + tint_look(span.tint, looks) if span.tint else looks[span.style]
+        )
+        for span in line
+        if span.text
+    ]
     room = width - sum(cells_of(span.text) for span in line)
     if room > 0:
         found.append(Segment(" " * room, looks[""]))
