@@ -63,7 +63,7 @@ class Play:
         try:
             json.loads(masked)
             self.lines.append(log_line(masked, from_agent=True, ts=TS))
-        except ValueError:
+        except (ValueError, RecursionError):
             self.lines.append(raw_line(masked, from_agent=True, ts=TS))
         return self.take(steps)
 
@@ -87,11 +87,11 @@ class Play:
         told = {"error": error} if error is not None else {"result": result}
         return self.hear({"jsonrpc": "2.0", "id": number, **told})
 
-    def update(self, name: str, **members: Any) -> list[Step]:
+    def update(self, name: str, /, **members: Any) -> list[Step]:
         params = {"sessionId": "s1", "update": {"sessionUpdate": name, **members}}
         return self.hear({"jsonrpc": "2.0", "method": "session/update", "params": params})
 
-    def ask(self, number: Any, method: str, **params: Any) -> list[Step]:
+    def ask(self, number: Any, method: str, /, **params: Any) -> list[Step]:
         params = {"sessionId": "s1", **params}
         return self.hear({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 

@@ -625,3 +625,14 @@ def test_the_path_of_the_log_names_a_session_that_has_none() -> None:
     sheet = sheet_of(b'{"dir":"agent","frame":{"jsonrpc":"2.0","method":"x"}}\n')
     assert (sheet.main, PATH) == ("frames", "/p/frames.jsonl")
     assert "nativeSessionId" not in sheet.records[0]
+
+
+def test_a_patch_without_headers_stands_with_its_only_file_or_with_none(read: Read) -> None:
+    for paths in (["/a"], ["/a", "/b"]):
+        log = Log(2)
+        changes = [{"operation": "modify", "path": path} for path in paths]
+        patch = {"format": "git_patch", "text": "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n"}
+        content = [{"type": "diff", "changes": changes, "patch": patch}]
+        log.update("tool_call_update", toolCallId="c", status="completed", content=content)
+        told = read(log).one("file_change")["changes"]
+        assert [("patch" in one) for one in told] == ([True] if len(paths) == 1 else [False, False])

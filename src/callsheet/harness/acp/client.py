@@ -100,6 +100,7 @@ class Turn(Struct):
         request: Id of its prompt.
         accepted: v2: the prompt was answered.
         running: The agent showed that it is at work.
+        blocked: v2: it said that it cannot go on without a person.
         interrupted: We asked it to break off.
         state: What was last said of it.
     """
@@ -107,6 +108,7 @@ class Turn(Struct):
     request: str
     accepted: bool = False
     running: bool = False
+    blocked: bool = False
     interrupted: bool = False
     state: TurnState = "starting"
 
@@ -410,8 +412,9 @@ class Client:
         return [*self._requests.taken_back(number), *self._goes_on()]
 
     def _goes_on(self) -> list[Step]:
-        """No request is open any more: in v1 that means that the turn runs on, in v2 the agent will say so."""
-        return self._changed("running") if not self._requests.open and self._version == 1 else []
+        """No request is open any more: the turn runs on, unless (v2) the agent said that it waits for more."""
+        blocked = self._turn is not None and self._turn.blocked
+        return self._changed("running") if not self._requests.open and not blocked else []
 
     # -- files and terminals ------------------------------------------------------------------------------------
 

@@ -150,10 +150,13 @@ def _of_versions_2(members: dict[str, Raw], pen: Pen) -> list[Change]:
 
 
 def sections(patch: str) -> list[str]:
-    """A git patch cut into its files. A line of content never begins with the header's word: it has a sign in front."""
+    """A git patch cut into its files, none where no header parts them.
+
+    A line of content never begins with the header's word: it has a sign in front.
+    """
     starts = [found.start() for found in _GIT.finditer(patch)]
     ends = [*starts[1:], len(patch)]
-    return [patch[start:end] for start, end in zip(starts, ends, strict=True)]
+    return [patch[start:end] for start, end in zip(starts, ends, strict=False)]
 
 
 def _names(piece: str, path: str, old: str | None) -> bool:

@@ -1,0 +1,107 @@
+"""Scripts of the toy agent: what it does in a turn, step by step.
+
+A script is a JSON object: ``about`` (a sentence), ``1`` and ``2`` (the steps in each version of the protocol; both may
+be there), and ``replay`` (updates that are told again when a session is loaded). A step is an object with one of
+
+- ``update``: a ``session/update``; ``in`` names another session
+- ``notify`` and ``params``: any other notification
+- ``ask`` and ``params``: a request to the client; its result is kept as ``keep``, and the script waits for it unless
+  ``"wait": false``. ``"id"`` gives the request an id of your choice
+- ``await``: waits for the result that was kept under this name, or for ``cancel`` (the client cancels the turn)
+- ``answer``: the prompt is answered with this result (v1: the turn's end), ``error``: with this error
+- ``line``: bytes as they are, written as text, and a line end; ``bytes``: the same in base64, without a line end
+- ``sleep``: seconds
+- ``exit``: the process ends with this code; ``signal``: by this signal
+- ``stderr``: a line on the standard error
+
+Everywhere in it, the texts ``$session``, ``$cwd`` and ``$prompt`` stand for the session's id, its folder and the words
+of the prompt, and ``$NAME.member`` for a member of a kept result.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Steps = list[dict[str, Any]]
+STEPS = (
+    "update",
+    "notify",
+    "ask",
+    "await",
+    "answer",
+    "error",
+    "line",
+    "bytes",
+    "sleep",
+    "exit",
+    "signal",
+    "stderr",
+)
+"""What a step can be."""
+
+
+class BadScript(ValueError):
+    """A script that cannot be played, and why."""
+
+
+class Script(NamedTuple):
+    """What the agent does in a turn.
+
+    Attributes:
+        about: What it shows.
+        steps: The steps of each version of the protocol.
+        replay: Updates that are told again when a session is loaded.
+    """
+
+    about: str
+    steps: dict[int, Steps]
+    replay: Steps
+
+
+def names() -> list[str]:
+    """The scripts that come with the toy."""
+    folder = resources.files(__package__) / "scripts"
+    return sorted(one.name.removesuffix(".json") for one in folder.iterdir() if one.name.endswith(".json"))
+
+
+def load(name: str) -> Script:
+    """A script by its name, or from a file.
+
+    Raises:
+        BadScript: There is none, or a step is not known.
+    """
+    if name in names():
+        text = (resources.files(__package__) / "scripts" / f"{name}.json").read_text("utf-8")
+    else:
+        try:
+            text = Path(name).read_text("utf-8")
+        except OSError as error:
+            raise BadScript(
+                f"{name}: no such script ({', '.join(names())}), and no file: {error.strerror}"
+            ) from None
+    try:
+        told = json.loads(text)
+        steps = {version: told[str(version)] for version in (1, 2) if str(version) in told}
+        script = Script(told.get("about", ""), steps, told.get("replay", []))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise BadScript(f"{name}: not a script: {error}") from None
+    for step in [one for some in steps.values() for one in some]:
+        if sum(word in step for word in STEPS) != 1:
+            raise BadScript(f"{name}: not a step: {json.dumps(step)[:100]}")
+    return script
+
+
+def filled(value: Any, words: dict[str, Any]) -> Any:
+    """A part of a step with what its ``$`` words stand for."""
+    if isinstance(value, str) and value.startswith("$"):
+        return words.get(value[1:], value)
+    if isinstance(value, str) and "$cwd" in value:
+        return value.replace("$cwd", words["cwd"])
+    if isinstance(value, list):
+        return [filled(one, words) for one in value]
+    if isinstance(value, dict):
+        return {name: filled(one, words) for name, one in value.items()}
+    return value
