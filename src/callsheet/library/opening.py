@@ -71,6 +71,9 @@ class OpenSession:
 
     Attributes:
         main: Id of the session's own stream.
+        files: Stream ids and the names of their files.
+        open_file: Opens a stream's file by name.
+        blob: Reads its blobs; None where there are none.
     """
 
     def __init__(
@@ -88,8 +91,8 @@ class OpenSession:
         self.diagnostics = diagnostics
         self.main = main
         self.files = files
-        self._open_file = open_file
-        self._blob = blob
+        self.open_file = open_file
+        self.blob = blob
         self._reading = reading
         self._spool = str(spool)
 
@@ -109,7 +112,7 @@ class OpenSession:
         shown = self.name if len(self.files) == 1 else f"{self.name}/{name}"
         with ExitStack() as stack:
             try:
-                file = stack.enter_context(self._open_file(name))
+                file = stack.enter_context(self.open_file(name))
             except _UNREADABLE as error:
                 reason = reason_of(error) if isinstance(error, OSError) else "cannot be read"
                 raise SourceError(f"stream {name}: {reason}", path=self.name) from None
@@ -118,7 +121,7 @@ class OpenSession:
             sheet = Sheet(
                 file,
                 name=shown,
-                blob=self._blob,
+                blob=self.blob,
                 view=self._reading.view,
                 limits=self._reading.limits,
                 provisional=self._reading.provisional,

@@ -46,6 +46,9 @@ COMMANDS: dict[str, Command] = {
         "callsheet.faces.cli.validate:validate", "Check streams and bundles against the rules."
     ),
     "audit": Command("callsheet.faces.cli.audit:audit", "Hold a bundle against its native sources."),
+    "compare": Command(
+        "callsheet.faces.cli.compare:compare", "Hold two readings of one run against each other."
+    ),
     "conformance": Command(
         "callsheet.faces.cli.conformance:conformance",
         "Hold any implementation against the conformance cases.",
