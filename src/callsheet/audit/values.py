@@ -28,7 +28,7 @@ def agree(value: Any, native: Any) -> bool:
     if isinstance(value, bool) or isinstance(native, bool) or value is None or native is None:
         return value is native
     if isinstance(value, int | float | Decimal):
-        return isinstance(native, int | float | Decimal) and value == native
+        return isinstance(native, int | float | Decimal) and _is_same_number(value, native)
     if isinstance(value, list):
         return (
             isinstance(native, list)
@@ -44,6 +44,13 @@ def agree(value: Any, native: Any) -> bool:
             agree(item, native[name]) for name, item in value.items()
         )
     return False
+
+
+def _is_same_number(value: float | Decimal, native: float | Decimal) -> bool:
+    """Whether two numbers are one; a double stands for every text that is read as it."""
+    if isinstance(value, Decimal) != isinstance(native, Decimal) and float in (type(value), type(native)):
+        return float(value) == float(native)
+    return value == native
 
 
 def differences(value: Any, native: Any, path: Path = ()) -> Iterator[tuple[Path, Any, str]]:

@@ -21,8 +21,8 @@ from callsheet.records import FileChange, Hook, InputRequest, Permission, Plan, 
 from callsheet.wire.lossless import NotJson, decode, without_lone_surrogates
 
 Shape = Literal["", "time", "duration", "count", "patch", "item"]
-"""How two values are held against each other, where not by equality. ``item``: the arguments of a call whose tool is not
-named are what an item of its execution holds, not what the model wrote."""
+"""How two values are held against each other, where not by equality. ``item``: the arguments of a call whose tool is
+not named are what an item of its execution holds, not what the model wrote."""
 CUT = frozenset({"truncated", "redacted"})
 OPEN = frozenset({"unknown", "running", "pending", "proposed"})
 """Words that say that the source does not know, or did not know yet."""

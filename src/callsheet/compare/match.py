@@ -65,6 +65,7 @@ _KEYS: tuple[tuple[By, Callable[[Call], Hashable | None]], ...] = (
     ("callId", lambda call: call.call_id),
     ("nativeCallId", lambda call: call.native_id),
     ("nativeCallId and input", lambda call: (call.native_id, call.name, call.asked) if call.asked else None),
+    ("input", lambda call: (call.name, call.asked) if call.name and call.asked else None),
     ("input", lambda call: call.asked or None),
     ("command", lambda call: call.ran or None),
 )
