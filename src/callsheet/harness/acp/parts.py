@@ -125,7 +125,9 @@ def _of_version_1(members: dict[str, Raw], pen: Pen) -> list[Change]:
         kind = "add" if is_null(old) else None
         return [Change(path=pen.path(path), change=kind, patch=Patch(format="full_text", value=new))]
     both = raw_json({"oldText": old, "newText": new})
-    return [Change(path=pen.path(path), change="modify", patch=Patch(format="replace", value=both))]
+    # An empty text was an empty file, or (OpenCode 1.1 writes it so) none at all.
+    kind = "modify" if text_of(old) else None
+    return [Change(path=pen.path(path), change=kind, patch=Patch(format="replace", value=both))]
 
 
 def _of_versions_2(members: dict[str, Raw], pen: Pen) -> list[Change]:

@@ -17,10 +17,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.units import Reading, Unit
+from callsheet.registry.via import numbers
+from callsheet.registry.when import MISSING
 from callsheet.wire.lossless import clean_text
 from callsheet.wire.lossless import decode as decode_any
 
 ABSENT = Raw()
+MOST = 1 << 53
+"""Integers below it are exact in every reader."""
 S = TypeVar("S", bound=Struct)
 FAILS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding a hostile part may raise (``msgspec.ValidationError`` is a ``DecodeError``)."""
@@ -115,6 +119,7 @@ class SurveyPayload(Struct, gc=False):
     message: Raw = ABSENT
     content: Raw = ABSENT
     thread_name: Any = None
+    usage: Raw = ABSENT
 
 
 class SurveyLine(Struct, gc=False):
@@ -305,6 +310,14 @@ def value_of(raw: Raw) -> Any:
         return _value.decode(raw)
     except FAILS:
         return None
+
+
+def numbers_in(value: Any) -> list[dict[str, Any]]:
+    """Every number of an object, under its own name."""
+    if isinstance(value, dict) and all(type(item) is int and -MOST < item < MOST for item in value.values()):
+        return [{"name": name, "value": item} for name, item in value.items()]
+    found = numbers(value)
+    return [] if found is MISSING else found
 
 
 def exact_value(raw: Raw) -> Any:

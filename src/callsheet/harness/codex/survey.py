@@ -32,6 +32,7 @@ from callsheet.harness.codex.shapes import (
     json_in,
     kind_of,
     members_of,
+    numbers_in,
     parts_of,
     payload_text,
     string,
@@ -216,8 +217,9 @@ class Survey:
             elif line.type == "token_usage_record":
                 if not seen.dead:
                     self.has_usage = True
-                    self._last_usage = position
                     self._boundary += 1
+                    if payload is not None and numbers_in(value_of(payload.usage)):
+                        self._last_usage = position  # one that tells of a response: another proves none
             else:
                 self._other(position, number, unit, seen)
 

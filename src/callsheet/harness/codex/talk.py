@@ -22,6 +22,7 @@ from callsheet.harness.codex.shapes import (
     clean_data,
     mark,
     members_of,
+    numbers_in,
     parts_of,
     payload_text,
     string,
@@ -32,13 +33,10 @@ from callsheet.harness.codex.shapes import (
 from callsheet.harness.codex.survey import Survey
 from callsheet.records import Compaction, Count, Error, Message, Notice, Reasoning, Turn, Usage
 from callsheet.registry import Registry
-from callsheet.registry.via import numbers
-from callsheet.registry.when import MISSING
 
 NOT_ASKED = "raw chain of thought is kept only when asked for"
 ENCRYPTED = "encrypted by the model's provider"
 
-MOST = 1 << 53
 INVENTED = "rollout-"
 """How the ids of turns begin that a migration made up; Codex's own are UUIDs."""
 NOTHING = (b"", b"null", b'""')
@@ -297,7 +295,4 @@ def error_of(value: dict[str, Any]) -> Error:
 
 def counts_of(value: Any) -> list[Count]:
     """Every number of an object, under its own name."""
-    if isinstance(value, dict) and all(type(item) is int and -MOST < item < MOST for item in value.values()):
-        return [Count(name=name, value=item) for name, item in value.items()]
-    found = numbers(value)
-    return [] if found is MISSING else [Count(**one) for one in found]
+    return [Count(**one) for one in numbers_in(value)]
