@@ -17,6 +17,8 @@ from callsheet.compare.match import By, Why, match
 from callsheet.compare.side import Call, Side
 
 Which = Literal["left", "right"]
+BEGINNINGS = frozenset({"result.startedAt", "result.durationMs"})
+"""Facts of a call that waited for a decision: it began when it was asked for, and again when it ran."""
 
 
 class Lacking(Struct, omit_defaults=True):
@@ -90,6 +92,7 @@ def _place(call: Call | None) -> dict[str, str] | None:
 
 def _hold(compared: Compared, left: Side, one: Call, right: Side, other: Call) -> None:
     ours, theirs = facts_of(left, one), facts_of(right, other)
+    waited = any(path.startswith("request.") for path in (*ours, *theirs))
     for path in dict.fromkeys((*ours, *theirs)):
         mine, their = ours.get(path), theirs.get(path)
         if mine is None or their is None:
@@ -106,5 +109,7 @@ def _hold(compared: Compared, left: Side, one: Call, right: Side, other: Call) -
                 compared.lacks.append(Lacking(path, "left", their.shown, part=True))
             case "right":
                 compared.lacks.append(Lacking(path, "right", mine.shown, part=True))
+            case "contradicts" if waited and path in BEGINNINGS:
+                compared.forms.append(path)
             case "contradicts":
                 compared.contradicts.append(Contradicted(path, mine.shown, their.shown))

@@ -20,15 +20,21 @@ from callsheet.compare.side import Call, Json, Side, words_of
 from callsheet.records import FileChange, Hook, InputRequest, Permission, Plan, Subagent, Terminal
 from callsheet.wire.lossless import NotJson, decode, without_lone_surrogates
 
-Shape = Literal["", "time", "duration", "count", "patch", "item"]
-"""How two values are held against each other, where not by equality. ``item``: the arguments of a call whose tool is
-not named are what an item of its execution holds, not what the model wrote."""
+Shape = Literal["", "time", "duration", "count", "patch", "item", "loose"]
+"""How two values are held against each other, where not by equality.
+
+``item``: the reading takes it from an item that tells how the call was executed, not what the model wrote: the
+arguments of a call whose tool is not named, and a name that is only the tool's on its server. ``loose``: both may be
+true though they differ, for each is the word of another table or screen: kinds, and what was shown.
+"""
 CUT = frozenset({"truncated", "redacted"})
 OPEN = frozenset({"unknown", "running", "pending", "proposed"})
 """Words that say that the source does not know, or did not know yet."""
 _STATES = frozenset({"status", "state", "kind", "identity"})
 """Members whose value may be such a word."""
 _SHORT = 200
+DEEPEST = 4
+"""Levels of native JSON that are compared member by member."""
 
 
 class Told(NamedTuple):
@@ -108,7 +114,16 @@ def _capture(record: Json, member: str) -> Json:
 
 
 def _call(side: Side, call: Call, record: Json, result: Json) -> Stated:
-    yield from _plain(record, "call", ("name", "kind", "title", "requestedBy"))
+    # A call's provider is its own, else that of its result (ASR-276).
+    provider = record.get("provider", result.get("provider"))
+    provider = provider if isinstance(provider, dict) else {}
+    if "name" in record:
+        by_item = provider.get("identity") == "exact" and record["name"] == provider.get("tool")
+        yield "call.name", Told(record["name"], "item" if by_item else "")
+    if "kind" in record:
+        yield "call.kind", Told(record["kind"], "loose")
+    yield from _plain(record, "call", ("title", "requestedBy"))
+    yield from _plain(provider, "call.provider", ("kind", "server", "tool", "name", "identity"))
     if "input" in record:
         yield "call.input", Told(record["input"], "" if "name" in record else "item")
     elif isinstance(record.get("inputText"), str):
@@ -120,25 +135,18 @@ def _call(side: Side, call: Call, record: Json, result: Json) -> Stated:
         path = side.path(call.stream, place)
         if path is not None:
             yield f"call.locations.{path}", Told(place.get("line", True))
-    # A call's provider is its own, else that of its result (ASR-276).
-    provider = record.get("provider", result.get("provider"))
-    if isinstance(provider, dict):
-        yield from _plain(provider, "call.provider", ("kind", "server", "tool", "name", "identity"))
 
 
 def _result(side: Side, call: Call, result: Json) -> Stated:
     yield from _plain(result, "result", ("status",))
-    for member in ("content", "displayContent"):
+    for member, shape in _CONTENTS:
         if isinstance(result.get(member), list):
-            yield f"result.{member}", Told(_parts(result[member]), cut=_is_cut(result, member))
+            yield f"result.{member}", Told(_parts(result[member]), shape, _is_cut(result, member))
     raw = result.get("raw")
     if raw is None and _capture(result, "raw"):
         raw = _stored_json(side, _capture(result, "raw"))
-    if isinstance(raw, dict):
-        for member, value in raw.items():
-            yield f"result.raw.{member}", Told(value, cut=_is_cut(result, "raw"))
-    elif raw is not None:
-        yield "result.raw", Told(raw, cut=_is_cut(result, "raw"))
+    for path, value in _members(raw, "result.raw", 0):
+        yield path, Told(value, cut=_is_cut(result, "raw"))
     error = result.get("error")
     if isinstance(error, dict):
         yield from _plain(error, "result.error", ("message", "code"))
@@ -146,6 +154,18 @@ def _result(side: Side, call: Call, result: Json) -> Stated:
         yield f"result.{member}", Told(result.get(member), "time")
     yield "result.durationMs", Told(result.get("durationMs"), "duration")
     yield from _process(side, call, result)
+
+
+_CONTENTS: tuple[tuple[str, Shape], ...] = (("content", ""), ("displayContent", "loose"))
+
+
+def _members(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
+    """The members of a native object, one by one: sources keep more or less of it, and null where there is nothing."""
+    if isinstance(value, dict) and depth < DEEPEST:
+        for name, inner in value.items():
+            yield from _members(inner, f"{path}.{name}", depth + 1)
+    elif value is not None:
+        yield path, value
 
 
 def _process(side: Side, call: Call, result: Json) -> Stated:
@@ -301,15 +321,23 @@ def held(left: Told, right: Told) -> Verdict:
         return "form"
     if left.shape == "count" and isinstance(left.value, int) and isinstance(right.value, int):
         return "left" if left.value < right.value else "right"
-    if "item" in (left.shape, right.shape):
+    if "item" in (left.shape, right.shape) or left.shape == "loose":
         return "form"
     if left.shape == "patch":
-        return "form" if left.value[0] != right.value[0] else "contradicts"
+        return "form" if _is_other_patch(left.value, right.value) else "contradicts"
     if left.shape == "duration" and _is_near(left.value, right.value):
         return "same"
     if left.shape == "time" and _is_near(_ms(left.value), _ms(right.value)):
         return "same"
     return "contradicts"
+
+
+def _is_other_patch(left: tuple[Any, Any], right: tuple[Any, Any]) -> bool:
+    """Whether patches are of two formats, or one is the other with a remark behind it."""
+    if left[0] != right[0]:
+        return True
+    short, long = sorted((str(left[1]), str(right[1])), key=len)
+    return bool(short) and long.startswith(short)
 
 
 def _is_near(one: Any, other: Any) -> bool:
