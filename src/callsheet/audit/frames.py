@@ -198,7 +198,62 @@ def hook_run_call(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any
     return values[0].rpartition(":")[2] or MISSING if about and isinstance(values[0], str) else MISSING
 
 
+SECRET_MARKS = ("isSecret", "is_secret", "secret")
+
+
+def _marked(meta: Any) -> bool:
+    vendors = meta.values() if isinstance(meta, dict) else ()
+    return any(follow(vendor, f"/{name}") is True for vendor in vendors for name in SECRET_MARKS)
+
+
+def _secret_fields(params: Any) -> tuple[bool, list[str], list[str]]:
+    """Whether a form is secret as a whole, its fields, and those of them that are."""
+    properties = follow(params, "/requestedSchema/properties")
+    fields = properties if isinstance(properties, dict) else {}
+    secret = [
+        name
+        for name, told in fields.items()
+        if follow(told, "/format") == "password"
+        or follow(told, "/writeOnly") is True
+        or _marked(follow(told, "/_meta"))
+    ]
+    return _marked(follow(params, "/_meta")), list(fields), secret
+
+
+def form_secret(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """``true`` for a form that is secret as a whole."""
+    whole, fields, secret = _secret_fields(cite.part)
+    return "true" if whole or (secret and secret == fields) else MISSING
+
+
+def form_redacted(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """That something of a form's answer is not kept."""
+    whole, _, secret = _secret_fields(cite.part)
+    return "redacted" if whole or secret else MISSING
+
+
+def form_response(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """The answer to a form, without its secret fields."""
+    requests = case.role_cites("request")
+    _, _, secret = _secret_fields(requests[0].part) if requests else (False, [], [])
+    given = values[0]
+    return (
+        {name: one for name, one in given.items() if name not in secret}
+        if isinstance(given, dict)
+        else MISSING
+    )
+
+
+def given_answers(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """What a client says with the answers to questions: none at all is a refusal."""
+    return ("answered" if values[0] else "declined") if isinstance(values[0], dict) else MISSING
+
+
 FRAMES = {
+    "form_secret": form_secret,
+    "form_redacted": form_redacted,
+    "form_response": form_response,
+    "given_answers": given_answers,
     "hook_run_call": hook_run_call,
     "frame_call": frame_call,
     "frame_shared": frame_shared,

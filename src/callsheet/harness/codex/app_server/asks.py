@@ -14,11 +14,12 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, text_of, value_of
 from callsheet.harness._port.pen import Pen, raw_json, utc_of_ms
 from callsheet.harness.codex.app_server.calls import Calls
 from callsheet.harness.codex.app_server.shapes import Frame
-from callsheet.harness.codex.app_server.survey import QUESTIONS
+from callsheet.harness.codex.app_server.survey import ELICITATION, QUESTIONS
 from callsheet.harness.codex.asides import answer_of, questions_in
 from callsheet.harness.codex.secrets import questions_of
 from callsheet.records import Actor, InputRequest, Native, Option, Permission, Ref, Review, Subject
@@ -26,7 +27,6 @@ from callsheet.registry import Registry, first
 from callsheet.wire import lossless
 from callsheet.wire.blobs import digest
 
-ELICITATION = "mcpServer/elicitation/request"
 APPROVALS = frozenset(
     {
         "item/commandExecution/requestApproval",
@@ -230,7 +230,8 @@ class Asks:
         if not isinstance(given, dict):
             record.status = "pending"
         else:
-            record.status = "answered"
+            # Without an answer the client declined: that is how this protocol says it.
+            record.status = "answered" if given else "declined"
             answers = []
             for question in record.questions or ():
                 told = given.get(question.id)
@@ -261,6 +262,9 @@ class Asks:
             record.native.extra = raw_json({"serverName": server})
         if mark(schema) == b"{" and lossless.lossless(bytes(schema)):
             record.requested_schema = schema
+        whole, secret = secrets_of(params)
+        if whole or (secret and secret == set(members_of(members_of(schema).get("properties", ABSENT)))):
+            record.secret = True
         return record
 
     def _elicitation_answered(self, asked: Asked, frame: Frame, ref: Ref) -> None:
@@ -270,6 +274,11 @@ class Asks:
         told = members_of(frame.result)
         record.status = self._words.get(text_of(told.get("action", ABSENT)) or "", "pending")
         content = told.get("content", ABSENT)
-        if mark(content) == b"{" and lossless.lossless(bytes(content)):
-            record.response = value_of(content)
+        _, secret = secrets_of(asked.params)
+        if record.secret or secret:
+            self._pen.capture(record, "response", "redacted", reason=SECRET)
+        kept = {name: raw for name, raw in members_of(content).items() if name not in secret}
+        response = raw_json(kept) if secret else content
+        if mark(content) == b"{" and not record.secret and lossless.lossless(bytes(response)):
+            record.response = value_of(response)
         self._pen.revise(f"ask {asked.key}", record)

@@ -59,6 +59,7 @@ class Frame(NamedTuple):
         params: Parameters of a request or notification.
         result: Of a response.
         error: Of a response.
+        number: The id as it is written.
     """
 
     from_server: bool
@@ -68,6 +69,7 @@ class Frame(NamedTuple):
     params: Raw
     result: Raw
     error: Raw
+    number: Raw = ABSENT
 
 
 def _loose(value: dict[str, Any]) -> LogLine:
@@ -92,21 +94,26 @@ def frame_of(unit: Unit[LogLine]) -> Frame | None:
     """The frame of a line; None for a line that holds none."""
     line = unit.native
     way = FROM_AGENT.get(line.dir) if line is not None and isinstance(line.dir, str) else None
-    if line is None or way is None:
-        return None
-    members = members_of(line.frame)
+    return None if line is None or way is None else frame_in(line.frame, from_server=way, pointer="/frame")
+
+
+def frame_in(raw: Raw, *, from_server: bool, pointer: str = "") -> Frame | None:
+    """A JSON value as a frame; None for one that is none."""
+    members = members_of(raw)
     method = text_of(members.get("method", ABSENT))
-    number = id_text(members.get("id", ABSENT))
-    if method is None and (number is None or not ("result" in members or "error" in members)):
+    number = members.get("id", ABSENT)
+    name = id_text(number)
+    if method is None and (name is None or not ("result" in members or "error" in members)):
         return None
     return Frame(
-        way,
-        "/frame",
-        number,
+        from_server,
+        pointer,
+        name,
         method,
         members.get("params", ABSENT),
         members.get("result", ABSENT),
         members.get("error", ABSENT),
+        number,
     )
 
 

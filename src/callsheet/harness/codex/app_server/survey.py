@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, value_of
 from callsheet.harness._port.units import Hole, native_units
 from callsheet.harness._port.veil import Veil
@@ -22,6 +23,7 @@ from callsheet.harness.codex.secrets import is_secret, options_of, questions_of
 from callsheet.records import SourceEntry
 
 QUESTIONS = "item/tool/requestUserInput"
+ELICITATION = "mcpServer/elicitation/request"
 ITEMS = (b'"reasoning"', b'"Reasoning"')
 DEEPEST = 12
 """Depth to which items are looked for."""
@@ -51,7 +53,7 @@ class Secrets:
 
     def __init__(self, *, keep_reasoning: bool) -> None:
         self._keep_reasoning = keep_reasoning
-        self._asked: dict[str, dict[str, Raw]] = {}
+        self._asked: dict[str, tuple[str, dict[str, Raw]]] = {}
         self._calls: dict[str, None] = {}
 
     def of(self, frame: Frame) -> Hidden:
@@ -63,9 +65,9 @@ class Secrets:
         elif method is None and not frame.from_server:
             if frame.id is not None:
                 self._answered(frame, found)
-        elif method == QUESTIONS:
+        elif method in (QUESTIONS, ELICITATION):
             if frame.id is not None:
-                self._asked[frame.id] = members_of(frame.params)
+                self._asked[frame.id] = (method, members_of(frame.params))
                 if len(self._asked) > OPEN_MOST:
                     self._asked.pop(next(iter(self._asked)))
         elif frame.from_server:
@@ -78,9 +80,17 @@ class Secrets:
         return found
 
     def _answered(self, frame: Frame, found: Hidden) -> None:
-        params = self._asked.pop(frame.id or "", None)
-        if params is not None:
-            self._questions(params, members_of(members_of(frame.result).get("answers", ABSENT)), found)
+        method, params = self._asked.pop(frame.id or "", ("", {}))
+        result = members_of(frame.result)
+        if method == QUESTIONS:
+            self._questions(params, members_of(result.get("answers", ABSENT)), found)
+        elif method == ELICITATION:
+            content = result.get("content", ABSENT)
+            whole, names = secrets_of(params)
+            given = members_of(content)
+            secret = [content] if whole and content else [given[name] for name in given if name in names]
+            found.parts += secret
+            found.words += [word for raw in secret for word in _words(value_of(raw))]
 
     def _questions(self, params: dict[str, Raw], answers: dict[str, Raw], found: Hidden) -> None:
         questions = questions_of({"questions": value_of(params.get("questions", ABSENT))})

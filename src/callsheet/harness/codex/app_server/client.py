@@ -1,0 +1,360 @@
+"""A client's half of one connection, as a state machine (``seam.Driver``).
+
+Owns: the handshake, opening or going on with a thread, turns and their ends, steering and interrupting, and the ids
+of our own requests. What the server asks of a person is in ``waiting``, what it shows while a turn runs in
+``previews``. A request that we do not know is answered with 'method not found', a notification that we do not know
+with nothing.
+
+Must never know: records, files, clocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from callsheet.harness._port.parts import ABSENT, members_of, text_of, value_of
+from callsheet.harness.codex.app_server.masks import Masks
+from callsheet.harness.codex.app_server.previews import Previews
+from callsheet.harness.codex.app_server.shapes import Frame, frame_in, id_text
+from callsheet.harness.codex.app_server.waiting import Requests
+from callsheet.harness.codex.talk import error_of
+from callsheet.seam import (
+    Ability,
+    Accepted,
+    Answer,
+    Can,
+    Cannot,
+    Completed,
+    Ended,
+    Failed,
+    Interrupted,
+    Launch,
+    Lost,
+    Noted,
+    NotStarted,
+    Opened,
+    Rejected,
+    Reply,
+    Send,
+    Step,
+    TurnChanged,
+    TurnResult,
+    TurnState,
+    Wish,
+)
+
+APPROVALS = frozenset({"untrusted", "on-request", "on-failure", "never"})
+SANDBOXES = frozenset({"read-only", "workspace-write", "danger-full-access"})
+"""Words for a mode: when the server asks, or what a command may touch."""
+SWITCHES = ("initialize: capabilities.experimentalApi = true", "thread/start: experimentalRawEvents = true")
+"""The reporting switches that are set (decision 14): the server then reports raw response items."""
+NOT_FOUND = -32601
+_VERSION = re.compile(r"/(\d+\.\d+[\w.+-]*)")
+
+
+class Turn(Struct):
+    """The turn that runs.
+
+    Attributes:
+        id: Its id, once the server told it.
+        interrupted: We asked, or will ask, it to break off.
+        state: What was last said of it.
+    """
+
+    id: str | None = None
+    interrupted: bool = False
+    state: TurnState = "starting"
+
+
+class Client:
+    """The driver of one connection.
+
+    Args:
+        wish: What is wanted of the session.
+        client_version: Our version, for the handshake.
+    """
+
+    def __init__(self, wish: Wish, client_version: str = "0") -> None:
+        self.wish = wish
+        self._info = {"name": "callsheet", "title": "callsheet", "version": client_version}
+        self._count = 0
+        self._pending: dict[str, Callable[[Frame], list[Step]]] = {}
+        self._version: str | None = None
+        self._thread: str | None = None
+        self._raw = wish.resume is None
+        self._opened = False
+        self._over = False
+        self._turn: Turn | None = None
+        self._requests = Requests()
+        self._previews = Previews()
+        self._masks = Masks()
+
+    # -- opening ------------------------------------------------------------------------------------------------
+
+    def launch(self) -> Launch:
+        """The app server over its standard streams."""
+        return Launch(arguments=("app-server",), switches=SWITCHES if self._raw else SWITCHES[:1])
+
+    def open(self) -> list[Step]:
+        """The handshake."""
+        params = {"clientInfo": self._info, "capabilities": {"experimentalApi": True}}
+        return [self._request("initialize", params, self._initialized)]
+
+    def _initialized(self, frame: Frame) -> list[Step]:
+        if frame.error:
+            return self._no_session("the agent refused the handshake", frame.error)
+        told = _VERSION.search(text_of(members_of(frame.result).get("userAgent", ABSENT)) or "")
+        self._version = told.group(1) if told is not None else self.wish.version
+        mode = self.wish.mode
+        if mode is not None and mode not in APPROVALS | SANDBOXES:
+            offered = ", ".join(sorted(APPROVALS | SANDBOXES))
+            return self._no_session(f"no mode {mode}; offered: {offered}")
+        return [Send(_json({"method": "initialized"})), self._open_thread()]
+
+    def _open_thread(self) -> Send:
+        wish = self.wish
+        params: dict[str, Any] = {"cwd": wish.cwd}
+        if wish.model is not None:
+            params["model"] = wish.model
+        if wish.mode is not None:
+            params["approvalPolicy" if wish.mode in APPROVALS else "sandbox"] = wish.mode
+        if wish.resume is not None:
+            # Its history is in the thread's own file already.
+            params |= {"threadId": wish.resume, "excludeTurns": True}
+            return self._request("thread/resume", params, self._thread_said)
+        if self._raw:
+            params["experimentalRawEvents"] = True
+        return self._request("thread/start", params, self._thread_said)
+
+    def _thread_said(self, frame: Frame) -> list[Step]:
+        if frame.error:
+            if self._raw:
+                self._raw = False  # a version that does not know raw events
+                return [self._open_thread()]
+            what = "opened no thread" if self.wish.resume is None else "did not go on with the thread"
+            return self._no_session(f"the agent {what}", frame.error)
+        result = members_of(frame.result)
+        thread = members_of(result.get("thread", ABSENT))
+        self._thread = text_of(thread.get("id", ABSENT))
+        if not self._thread:
+            return self._no_session("the agent opened a thread without an id")
+        self._opened = True
+        return [
+            Opened(
+                session=self._thread,
+                agent="codex",
+                version=self._version,
+                model=text_of(result.get("model", ABSENT)),
+                abilities=self._abilities(),
+            )
+        ]
+
+    def _abilities(self) -> tuple[Ability, ...]:
+        shown = f"app server of {self._version}" if self._version else "app server"
+        names = ("interrupt", "steer", "resume", "model", "mode", "permissions", "questions")
+        raw = (
+            Can("raw_events", "thread/start took experimentalRawEvents")
+            if self._raw
+            else Cannot("raw_events", "thread/resume has no switch for them, or thread/start refused it")
+        )
+        return (*(Can(name, shown) for name in names), raw)
+
+    def _no_session(self, what: str, error: Raw = ABSENT) -> list[Step]:
+        """The session cannot be opened, or not as it was wished for: nothing has run."""
+        self._over = True
+        said = message_of(error)
+        return [Ended(NotStarted(f"{what}: {said}" if said else what))]
+
+    # -- turns --------------------------------------------------------------------------------------------------
+
+    def start(self, prompt: str) -> list[Step]:
+        """Starts a turn."""
+        turn = self._turn = Turn()
+
+        def said(frame: Frame) -> list[Step]:
+            if self._turn is not turn:
+                return []
+            if frame.error:
+                return self._end(NotStarted(message_of(frame.error) or "the agent did not start the turn"))
+            return self._begun(members_of(frame.result))
+
+        params = {"threadId": self._thread, "input": _input(prompt)}
+        return [TurnChanged("starting"), self._request("turn/start", params, said)]
+
+    def _begun(self, told: dict[str, Raw]) -> list[Step]:
+        """The server names the turn; an interrupt that came before waits for that."""
+        turn = self._turn
+        name = text_of(members_of(told.get("turn", ABSENT)).get("id", ABSENT))
+        if turn is None or turn.id is not None or not name:
+            return []
+        turn.id = name
+        return [self._break_off(turn)] if turn.interrupted else []
+
+    def _ended(self, told: dict[str, Raw]) -> list[Step]:
+        turn = self._turn
+        said = members_of(told.get("turn", ABSENT))
+        name = text_of(said.get("id", ABSENT))
+        if turn is None or (turn.id is not None and name != turn.id):
+            return []
+        status = text_of(said.get("status", ABSENT))
+        error = value_of(said.get("error", ABSENT))
+        return self._end(_result(status, error if isinstance(error, dict) else None))
+
+    def _changed(self, state: TurnState) -> list[Step]:
+        turn = self._turn
+        if turn is None or turn.state == state or (turn.interrupted and state != "settled"):
+            return []
+        turn.state = state
+        return [TurnChanged(state)]
+
+    def _end(self, result: TurnResult) -> list[Step]:
+        steps: list[Step] = [*self._requests.ended(), *self._changed("settled"), Ended(result)]
+        self._turn = None
+        self._previews.over()
+        return steps
+
+    # -- what the server sends ----------------------------------------------------------------------------------
+
+    def receive(self, frame: bytes) -> list[Step]:
+        """One line of the server."""
+        found = frame_in(Raw(frame), from_server=True)
+        if found is None:
+            return []
+        if found.method is None:
+            then = self._pending.pop(found.id or "", None)
+            return then(found) if then is not None and not self._over else []
+        if found.id is not None:
+            return self._asked(found)
+        return self._notified(found.method, members_of(found.params))
+
+    def _asked(self, frame: Frame) -> list[Step]:
+        """A request of the server, of any thread of the connection."""
+        opened = self._requests.asked(frame)
+        if opened is None:
+            refusal = {"code": NOT_FOUND, "message": f"method not found: {frame.method}"}
+            return [Send(_json({"id": frame.number, "error": refusal}))]
+        return [*opened, *self._changed("waiting")]
+
+    def _notified(self, method: str, params: dict[str, Raw]) -> list[Step]:
+        if method == "serverRequest/resolved":
+            closed = self._requests.resolved(id_text(params.get("requestId", ABSENT)))
+            return [*closed, *self._goes_on()]
+        named = text_of(params.get("threadId", ABSENT))
+        if self._turn is None or (named is not None and named != self._thread):
+            return []  # another agent's thread, or noise between turns
+        if method == "turn/started":
+            return [*self._begun(params), *self._changed("running")]
+        if method == "turn/completed":
+            return self._ended(params)
+        return list(self._previews.notice(method, params))
+
+    def _goes_on(self) -> list[Step]:
+        return self._changed("running") if not self._requests.open else []
+
+    # -- controls -----------------------------------------------------------------------------------------------
+
+    def answer(self, request_id: str, answer: Answer) -> Reply:
+        """Answers an open request."""
+        given = self._requests.answer(request_id, answer)
+        if isinstance(given, Rejected):
+            return Reply(given)
+        return Reply(Accepted(), (Send(given.frame), given.closed, *self._goes_on()))
+
+    def steer(self, text: str) -> Reply:
+        """Adds words to the running turn."""
+        turn = self._turn
+        if turn is None or turn.interrupted:
+            return Reply(Rejected("no turn is running"))
+        if turn.id is None:
+            return Reply(Rejected("the turn has not begun yet"))
+
+        def said(frame: Frame) -> list[Step]:
+            if not frame.error:
+                return []
+            return [
+                Noted(f"the agent did not take the words: {message_of(frame.error) or 'no reason given'}")
+            ]
+
+        params = {"threadId": self._thread, "expectedTurnId": turn.id, "input": _input(text)}
+        return Reply(Accepted(), (self._request("turn/steer", params, said),))
+
+    def interrupt(self) -> Reply:
+        """Asks the server to break the turn off; it settles open requests itself."""
+        turn = self._turn
+        if turn is None:
+            return Reply(Rejected("no turn is running"))
+        if turn.interrupted:
+            return Reply(Rejected("the agent has been asked to stop already"))
+        steps = self._changed("interrupting")
+        turn.interrupted = True
+        if turn.id is not None:
+            steps = [self._break_off(turn), *steps]
+        return Reply(Accepted(), tuple(steps))
+
+    def _break_off(self, turn: Turn) -> Send:
+        def said(frame: Frame) -> list[Step]:
+            if not frame.error:
+                return []
+            return [Noted(f"the agent did not stop: {message_of(frame.error) or 'no reason given'}")]
+
+        return self._request("turn/interrupt", {"threadId": self._thread, "turnId": turn.id}, said)
+
+    def close(self) -> list[Step]:
+        """Nothing: the end of the pipe ends the connection."""
+        return []
+
+    def gone(self, exit_code: int | None, signal: str | None) -> list[Step]:
+        """The server's process has ended."""
+        how = (
+            f"by {signal}" if signal else "without an exit code" if exit_code is None else f"with {exit_code}"
+        )
+        opened, over = self._opened, self._over
+        self._over = True
+        self._pending.clear()
+        if self._turn is not None:
+            return self._end(Lost(f"the agent ended {how} before the turn did"))
+        closed = self._requests.ended()
+        if not opened and not over:
+            return [*closed, Ended(NotStarted(f"the agent ended {how} before it opened a thread"))]
+        return closed
+
+    def mask(self, frame: bytes, *, from_agent: bool) -> bytes:
+        """The frame without answers to secret questions and raw chain of thought."""
+        return self._masks.masked(frame, from_server=from_agent)
+
+    # -- frames -------------------------------------------------------------------------------------------------
+
+    def _request(self, method: str, params: dict[str, Any], then: Callable[[Frame], list[Step]]) -> Send:
+        self._count += 1
+        self._pending[str(self._count)] = then
+        return Send(_json({"id": self._count, "method": method, "params": params}))
+
+
+def _json(value: Any) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def _input(words: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": words}]
+
+
+def _result(status: str | None, error: dict[str, Any] | None) -> TurnResult:
+    """How a turn ended, by the server's word for it."""
+    if status == "completed" and error is None:
+        return Completed(status)
+    if status == "interrupted":
+        return Interrupted(status)
+    if status == "failed" or error is not None:
+        told = error_of({**(error or {}), "codex_error_info": (error or {}).get("codexErrorInfo")})
+        return Failed(told.message, str(told.code) if told.code is not None else status)
+    return Lost(f"the agent ended the turn with a word that is not known: {status}")
+
+
+def message_of(error: Raw) -> str | None:
+    """What a JSON-RPC error says."""
+    return text_of(members_of(error).get("message", ABSENT))
