@@ -2,10 +2,9 @@
 
 ``layout`` says which files make a session, ``lineage`` and ``tape`` which of their lines make a thread's history,
 ``survey`` is the first pass over it, ``stored`` the second pass that writes records; ``calls``, ``results``,
-``executions``, ``changes``, ``agents``, ``talk`` and ``asides`` turn single lines into records, ``secrets`` finds what
-must not be kept. ``exec_log`` reads the logs of ``codex exec --json``, ``app_server`` the frames of an app server, ``live``
-runs one.
-``registry/codex.toml`` holds the tables.
+``executions``, ``changes``, ``agents``, ``talk`` and ``asides`` turn single lines into records, ``secrets`` finds
+what must not be kept. ``exec_log`` reads the logs of ``codex exec --json``, ``app_server`` the frames of an app
+server; ``live`` is the agent. ``registry/codex.toml`` holds the tables.
 """
 
 from __future__ import annotations
