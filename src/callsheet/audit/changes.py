@@ -101,6 +101,11 @@ def _bare(case: Case, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in one.items() if name != "patch"} for one in found]
 
 
+def moved(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """``move`` where a change names the path that a file was moved to."""
+    return "move" if isinstance(values[0], str) and values[0] else MISSING
+
+
 def diff(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """The files of a git diff, each with its own part of it."""
     text = values[0]

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any
 
 from callsheet.audit.case import Case
-from callsheet.audit.changes import changes, diff, patch_text
+from callsheet.audit.changes import changes, diff, moved, patch_text
 from callsheet.audit.cite import Cite
 from callsheet.audit.values import lead, text_pairs
 from callsheet.registry import first
@@ -366,6 +366,7 @@ SHAPES = {
     "replies": replies,
     "changes": changes,
     "diff": diff,
+    "moved": moved,
     "patch_text": patch_text,
 }
 """Table names that a fact may give, beside those of ``tables``."""

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import Any
 
+from callsheet.audit.attached import FILES
 from callsheet.audit.branches import TREES
 from callsheet.audit.case import Case
 from callsheet.audit.chats import CHATS
@@ -178,6 +179,15 @@ def link_to_call(case: Case, cite: Cite, fact: Fact, values: list[Any]) -> Any:
     call = case.ledger.at(position) if position is not None else None
     derived = call is not None and call.get("callIdSource") == "derived"
     return "derived" if derived else linkage(case, cite, fact, values)
+
+
+def item_call(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """The native id of the call that another item made."""
+    said, calls = case.record.get("parentCallId"), case.scan(cite).units.get("tool_call")
+    if not isinstance(said, str) or not isinstance(values[0], str) or calls is None:
+        return MISSING
+    wanted = (hash(said) or 1, hash(values[0]) or 1)
+    return said if wanted in zip(calls.ids, calls.links, strict=True) else MISSING
 
 
 def known_call(case: Case, _cite: Cite, fact: Fact, values: list[Any]) -> Any:
@@ -424,6 +434,7 @@ TABLES: dict[str, Table] = {
     "named_source": named_source,
     "derived_link": derived_link,
     "link_to_call": link_to_call,
+    "item_call": item_call,
     "known_call": known_call,
     "status": status,
     "told_status": told_status,
@@ -444,6 +455,7 @@ TABLES: dict[str, Table] = {
     "task_id": task_id,
     **SHAPES,
     **TREES,
+    **FILES,
     **CHATS,
     **FRAMES,
 }

@@ -242,6 +242,9 @@ def _table_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None
             return {row.event for row in registry.hook_event} | {"unknown"}
         case "state":
             return {row.then for row in registry.terminal_status if row.entity == fact.record} | {"unknown"}
+        case "agent_state":
+            rows = [row for row in registry.terminal_status if row.entity == fact.record]
+            return {row.then for row in rows if row.source == fact.tag} | {"unknown"}
         case "provider":
             return {row[last] for row in registry.provider if isinstance(row.get(last), str)}
         case "author":
@@ -254,7 +257,7 @@ def _table_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None
             return {"derived", "none"}
         case "shared_linkage":
             return {"exact", "derived"}
-        case "id_source" | "named_source":
+        case "id_source" | "named_source" | "encoded_source":
             return {"native", "derived"}
         case _:
             return None

@@ -9,13 +9,10 @@ Must never know: how a call went.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from itertools import pairwise
-
 from msgspec import Raw
 
-from callsheet.harness._port.pen import Pen, raw_json
+from callsheet.harness._port import gitdiff
+from callsheet.harness._port.pen import Pen
 from callsheet.harness.codex.executions import local_path
 from callsheet.harness.codex.shapes import ABSENT, mark, members_of, parts_of, text_of
 from callsheet.records import Change, FileChange, Native, Patch
@@ -98,68 +95,6 @@ def file_change(
     return record
 
 
-# -- the diff of a turn -------------------------------------------------------------------------------------------
-
-_FILE = re.compile(r"^diff --git ", re.MULTILINE)
-_PLAIN = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)
-_NO_FILE = "/dev/null"
-
-
 def changes_of_diff(pen: Pen, diff: str) -> list[Change]:
-    """The files of a git diff, each with its own part of it; the one file of a diff without git's headers."""
-    starts = [found.start() for found in _FILE.finditer(diff)]
-    found = []
-    if not starts and len(_PLAIN.findall(diff)) == 1 and diff.startswith("--- "):
-        change = _of_part(pen, diff)
-        if change is not None:
-            change.patch = Patch(format="unified", value=raw_json(diff))
-            found.append(change)
-    for start, end in pairwise([*starts, len(diff)]):
-        part = diff[start:end]
-        change = _of_part(pen, part)
-        if change is not None:
-            change.patch = Patch(format="git", value=raw_json(part))
-            found.append(change)
-    return found
-
-
-def _of_part(pen: Pen, part: str) -> Change | None:
-    told = dict(_headers(part))
-    old, new = told.get("--- "), told.get("+++ ")
-    if "rename from " in told and "rename to " in told:
-        return Change(
-            path=local_path(pen, told["rename to "]),
-            change="move",
-            old_path=local_path(pen, told["rename from "]),
-        )
-    if "deleted file mode " in told or new == _NO_FILE:
-        kind = "delete"
-    elif "new file mode " in told or old == _NO_FILE:
-        kind = "add"
-    else:
-        kind = "modify"
-    side = old if kind == "delete" else new
-    path = side[2:] if side and side[:2] in ("a/", "b/") else _from_first(part)
-    return Change(path=local_path(pen, path), change=kind) if path else None
-
-
-_HEADERS = ("--- ", "+++ ", "rename from ", "rename to ", "deleted file mode ", "new file mode ")
-
-
-def _headers(part: str) -> Iterator[tuple[str, str]]:
-    """The lines of a part before its first hunk."""
-    for line in part.split("\n"):
-        if line.startswith("@@"):
-            return
-        for head in _HEADERS:
-            if line.startswith(head):
-                yield head, line[len(head) :]
-
-
-def _from_first(part: str) -> str | None:
-    """The path in ``diff --git a/X b/X``, where both sides name the same file."""
-    names = part.split("\n", 1)[0].removeprefix("diff --git ")
-    half = (len(names) - 1) // 2
-    first, second = names[:half], names[half + 1 :]
-    same = first[:2] == "a/" and second[:2] == "b/" and first[2:] == second[2:]
-    return first[2:] if same else None
+    """The files of a turn's diff."""
+    return gitdiff.changes_of_diff(diff, lambda path: local_path(pen, path))

@@ -1,8 +1,9 @@
 """Which rows of T3 Code's state database make a session: one thread, with the threads that it started.
 
 Owns: recognising ``state.sqlite`` of both generations by its content, the list of its threads, what is read of which
-table for one thread. V1 keeps projections of messages and activities, V2 (``orchestration_v2_*``) turn items, runs and
-runtime requests; a database of V2 has the older tables beside them.
+table for one thread, and the transcripts of terminals that lie beside it. V1 keeps projections of messages and
+activities, V2 (``orchestration_v2_*``) turn items, runs and runtime requests; a database of V2 has the older tables
+beside them.
 
 Must never know: what a row says.
 """
@@ -17,6 +18,7 @@ import msgspec
 
 from callsheet.errors import SourceError
 from callsheet.harness._port import Folder, Session
+from callsheet.harness.t3code.terminals import Transcript, transcripts
 from callsheet.wire.database import Selection, is_database
 
 KIND = "t3code"
@@ -25,6 +27,7 @@ DATABASES = ("**/*.sqlite", "**/*.sqlite3", "**/*.db")
 V2 = "orchestration_v2_projection_"
 THREADS, RUNS, ITEMS = f"{V2}threads", f"{V2}runs", f"{V2}turn_items"
 REQUESTS, SUBAGENTS, PROVIDERS = f"{V2}runtime_requests", f"{V2}subagents", f"{V2}provider_threads"
+TURNS = f"{V2}provider_turns"
 OUTBOX = "orchestration_v2_effect_outbox"
 LAUNCHES = "orchestration_v2_thread_launch_workflows"
 OLD_THREADS, OLD_MESSAGES = "projection_threads", "projection_thread_messages"
@@ -33,6 +36,11 @@ PENDING, OLD_SESSIONS, PROJECTS = (
     "projection_pending_approvals",
     "projection_thread_sessions",
     "projection_projects",
+)
+OLD_PLANS, DIFFS, RUNTIME = (
+    "projection_thread_proposed_plans",
+    "checkpoint_diff_blobs",
+    "provider_session_runtime",
 )
 EVENTS = "orchestration_events"
 ANSWERS = ("thread.approval-response-requested", "thread.user-input-response-requested")
@@ -61,11 +69,12 @@ class Thread(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What a session is read from: the database, the thread and those that it started."""
+    """What a session is read from: the database, the thread and those that it started, their terminals' transcripts."""
 
     database: str
     threads: tuple[Thread, ...] = ()
     wrong: str | None = None
+    transcripts: tuple[Transcript, ...] = ()
 
 
 def recognises(name: str, head: bytes) -> bool:  # noqa: ARG001 (the content decides)
@@ -98,13 +107,16 @@ def _of_database(path: str, folder: Folder) -> Iterator[Session]:
         if thread.parent is not None:
             children.setdefault(thread.parent, []).append(thread)
     known = {thread.thread_id for thread in threads}
+    beside = transcripts(path, known, folder)
     told: set[str] = set()
     # Threads of a ring of parents belong to none of them: each that is left begins a session.
     for thread in sorted(threads, key=lambda one: one.parent in known):
         if thread.thread_id not in told and thread.parent not in told:
             family = tuple(_family(thread, children))
             told.update(one.thread_id for one in family)
-            yield Session(KIND, thread.thread_id, path, Parts(path, family), (path,))
+            own = tuple(one for member in family for one in beside.get(member.thread_id, ()))
+            files = (path, *(one.path for one in own))
+            yield Session(KIND, thread.thread_id, path, Parts(path, family, None, own), files)
 
 
 def _family(thread: Thread, children: dict[str, list[Thread]]) -> Iterator[Thread]:
@@ -166,6 +178,19 @@ def _lineage(payload: Any) -> tuple[str | None, bool, str | None]:
     return None, True, parent if relation == "fork" else None
 
 
+RESUMES = {"codex": ("threadId",), "claudeAgent": ("resume", "sessionId")}
+"""Providers of V1, and where their cursor names their own session."""
+
+
+def resumed(row: dict[str, Any]) -> str | None:
+    """The provider's own session, from a row of ``provider_session_runtime``."""
+    cursor = row.get("resume_cursor_json")
+    if not isinstance(cursor, dict):
+        return None
+    named = RESUMES.get(str(row.get("provider_name")), ())
+    return next((found for name in named if (found := _text(cursor.get(name)))), None)
+
+
 def selections(thread: Thread) -> list[Selection]:
     """What is read for one thread."""
     own: dict[str, list[Any]] = {"thread_id": [thread.thread_id]}
@@ -182,6 +207,9 @@ def selections(thread: Thread) -> list[Selection]:
 
 
 PROJECT_COLUMNS = ("project_id", "title", "workspace_root")
+PLAN_COLUMNS = ("plan_id", "thread_id", "turn_id", "plan_markdown", "created_at", "updated_at")
+DIFF_COLUMNS = ("thread_id", "from_turn_count", "to_turn_count", "diff", "created_at")
+RUNTIME_COLUMNS = ("thread_id", "provider_name", "provider_instance_id", "resume_cursor_json")
 LAUNCH_COLUMNS = (
     "command_id",
     "thread_id",
@@ -225,6 +253,7 @@ def _new(own: dict[str, list[Any]]) -> list[Selection]:
         Selection(ITEMS, ("turn_item_id",), _PAYLOAD, own, ("ordinal",)),
         Selection(SUBAGENTS, ("subagent_id",), _PAYLOAD, own, ("updated_at",)),
         Selection(RUNS, ("run_id",), _PAYLOAD, own, ("ordinal",)),
+        Selection(TURNS, ("provider_turn_id",), _PAYLOAD, own, ("ordinal",)),
     ]
 
 
@@ -233,11 +262,14 @@ def _old(own: dict[str, list[Any]], thread_id: str) -> list[Selection]:
     return [
         Selection(OLD_THREADS, ("thread_id",), where=own, columns=OLD_THREAD_COLUMNS),
         Selection(OLD_SESSIONS, ("thread_id",), where=own, columns=OLD_SESSION_COLUMNS),
+        Selection(RUNTIME, ("thread_id",), where=own, columns=RUNTIME_COLUMNS),
         Selection(PENDING, ("request_id",), where=own, order=("created_at",)),
         Selection(EVENTS, ("sequence",), where=answers, order=("sequence",), columns=EVENT_COLUMNS),
         Selection(OLD_MESSAGES, ("message_id",), where=own, order=("created_at",)),
         Selection(ACTIVITIES, ("activity_id",), where=own, order=("created_at",)),
+        Selection(OLD_PLANS, ("plan_id",), where=own, order=("created_at",), columns=PLAN_COLUMNS),
         Selection(OLD_TURNS, ("row_id",), where=own, order=("row_id",)),
+        Selection(DIFFS, DIFF_COLUMNS[:3], where=own, order=("to_turn_count",), columns=DIFF_COLUMNS),
     ]
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from callsheet.harness._port import INLINE_MOST
 from callsheet.harness._port.cells import Damage
 from callsheet.harness._port.parts import is_null, mark, text_of
-from callsheet.harness._port.pen import raw_json, utc, verbatim
+from callsheet.harness._port.pen import amount, raw_json, utc, verbatim
 from callsheet.harness.t3code import layout
 from callsheet.harness.t3code.pen import dig, keep, listed, text
 from callsheet.harness.t3code.rows import CALLS, Row, native_id, raw_of, rows
@@ -88,6 +88,8 @@ class NewThread(ThreadWriter):
                 self._agent_row(row)
             elif row.cell.table == layout.RUNS:
                 self._run(row)
+            elif row.cell.table == layout.TURNS:
+                self._usage(row)
             elif row.cell.table == layout.LAUNCHES:
                 self.take(row, row.value.get("created_at"))
                 self.pen.unmapped(row.cell.table)
@@ -188,10 +190,7 @@ class NewThread(ThreadWriter):
         elif kind == "checkpoint":
             self._checkpoint(item)
         elif kind == "compaction":
-            cut = Compaction(native=self.pen.native("item", ""))
-            if text(item.get("summary")):
-                cut.summary = [Part(type="text", text=item["summary"])]
-            self.pen.write(cut)
+            self._compaction(item)
         elif kind == "error" and text(dig(item, "failure", "message")):
             words = Part(type="text", text=item["failure"]["message"])
             self.pen.write(
@@ -199,6 +198,16 @@ class NewThread(ThreadWriter):
             )
         if not self.pen.written:
             self.pen.unmapped(kind)
+
+    def _compaction(self, item: dict[str, Any]) -> None:
+        record = Compaction(native=self.pen.native("item", ""))
+        if text(item.get("summary")):
+            record.summary = [Part(type="text", text=item["summary"])]
+        for name, member in (("before", "beforeTokenCount"), ("after", "afterTokenCount")):
+            count = amount(item.get(member))
+            if count is not None:
+                setattr(record, name, raw_json({member: count}))
+        self.pen.write(record)
 
     def _name(self, item: dict[str, Any]) -> tuple[str, str, str | None]:
         """The id of an item's call, whether it is native, and the native one where that is shared."""
@@ -325,7 +334,8 @@ class NewThread(ThreadWriter):
         if before is not None:
             record.call_id, record.name = before.call_id or call_id, before.name or record.name
             told = before.native.refs if before.native else []
-        record.status = self.state("subagent", "item", item.get("status")) or "unknown"
+        known = before.status if before is not None else None
+        record.status = self.state("subagent", "item", item.get("status")) or known or "unknown"
         record.stream = self.streams.get(str(item.get("childThreadId")))
         record.native = self.pen.native("item", "")
         if record.call_id and call_id is None:
@@ -408,6 +418,16 @@ class NewThread(ThreadWriter):
             )
             record.native = self.pen.native("item", "/files")
             self.pen.write(record)
+
+    def _usage(self, row: Row) -> None:
+        """The context that a provider's turn used, where the provider told it."""
+        used = row.value.get("tokenUsage")
+        if isinstance(used, dict):
+            self.take(row, used.get("updatedAt"))
+            self.window(used, "/tokenUsage", "provider_turn")
+        else:
+            self.take(row, row.value.get("startedAt"))
+            self.pen.unmapped(layout.TURNS)
 
     def _run(self, row: Row) -> None:
         run = row.value

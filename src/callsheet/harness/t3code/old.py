@@ -17,6 +17,7 @@ from msgspec import Raw
 
 from callsheet.harness._port import INLINE_MOST
 from callsheet.harness._port.cells import Damage
+from callsheet.harness._port.gitdiff import changes_of_diff
 from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, part_at, text_of
 from callsheet.harness._port.pen import number, verbatim
 from callsheet.harness.t3code import layout
@@ -26,7 +27,6 @@ from callsheet.harness.t3code.thread import NO_CONTENT, NO_NAME, ThreadWriter
 from callsheet.records import (
     Change,
     Compaction,
-    Count,
     Error,
     Exec,
     FileChange,
@@ -43,10 +43,7 @@ from callsheet.records import (
     ToolCall,
     ToolResult,
     Turn,
-    Usage,
 )
-from callsheet.registry.via import numbers
-from callsheet.registry.when import MISSING
 from callsheet.wire import lossless
 
 NAMED = frozenset({"mcpToolCall", "dynamicToolCall"})
@@ -63,8 +60,9 @@ class OldThread(ThreadWriter):
     def write(self) -> None:
         """Writes the stream: messages and activities in the order of their times."""
         self._pending: dict[str, tuple[dict[str, Any], list[Ref]]] = {}
-        self._tasks: dict[str, tuple[str, str | None]] = {}
+        self._tasks: dict[str, tuple[str, str | None, str]] = {}
         self._done: set[str] = set()
+        self._counts: dict[int, str] = {}
         self._read_answers()
         self._read_head()
         for row in self._in_time():
@@ -81,6 +79,10 @@ class OldThread(ThreadWriter):
                 self.damaged(found)
             elif found.cell.table == layout.OLD_TURNS:
                 self._turn(found)
+            elif found.cell.table == layout.OLD_PLANS:
+                self._proposed(found)
+            elif found.cell.table == layout.DIFFS:
+                self._diff(found)
         self._left_answers()
 
     def _in_time(self) -> Iterator[Row]:
@@ -133,6 +135,7 @@ class OldThread(ThreadWriter):
             (layout.PROJECTS, "project"),
             (layout.OLD_THREADS, "thread"),
             (layout.OLD_SESSIONS, "provider"),
+            (layout.RUNTIME, "runtime"),
         ):
             for row in rows(self.veil, self.source, table):
                 if not isinstance(row, Row) or row.hole is not None:
@@ -147,6 +150,11 @@ class OldThread(ThreadWriter):
                         text(row.value.get("provider_session_id")),
                     ]
                     provider["providerSessions"] = [one for one in sessions if one] or None
+                elif table == layout.RUNTIME:
+                    resumed = layout.resumed(row.value)
+                    known = provider.get("providerSessions") or []
+                    if resumed is not None and resumed not in known:
+                        provider["providerSessions"] = [*known, resumed]
         self.head(title, provider, refs)
 
     def _left_answers(self) -> None:
@@ -203,7 +211,38 @@ class OldThread(ThreadWriter):
         if changes:
             made = FileChange(scope="turn", turn_id=turn, state="applied", changes=changes)
             made.native = self.pen.native("turn", "/checkpoint_files_json")
-            self.pen.write(made)
+            self.pen.revise(f"changes {turn}", made)
+        count = value.get("checkpoint_turn_count")
+        if type(count) is int:
+            self._counts[count] = turn
+
+    def _diff(self, row: Row) -> None:
+        """What one turn changed, as a git diff; one over several turns is of none of them."""
+        value = row.value
+        self.take(row, value.get("created_at"))
+        since, until = value.get("from_turn_count"), value.get("to_turn_count")
+        turn = self._counts.get(until) if type(until) is int and since == until - 1 else None
+        diff = text(value.get("diff"))
+        changes = changes_of_diff(diff, self.pen.path) if turn is not None and diff else []
+        if not changes:
+            self.pen.unmapped(layout.DIFFS)
+            return
+        record = FileChange(scope="turn", turn_id=turn, state="applied", changes=changes)
+        record.native = self.pen.native("diff", "/diff")
+        if not self.pen.inline(record, "changes", row.part("diff"), "/diff"):
+            for change in changes:
+                change.patch = None
+        self.pen.revise(f"changes {turn}", record)
+
+    def _proposed(self, row: Row) -> None:
+        value = row.value
+        self.take(row, value.get("created_at"))
+        plan, words = text(value.get("plan_id")), text(value.get("plan_markdown"))
+        if plan is None or words is None:
+            self.pen.unmapped(layout.OLD_PLANS)
+            return
+        record = Plan(plan_id=plan, entries=[PlanEntry(text=words)], native=self.pen.native("plan", ""))
+        self.pen.revise(f"plan {plan}", record)
 
     # -- activities ---------------------------------------------------------------------------------------------
 
@@ -227,7 +266,7 @@ class OldThread(ThreadWriter):
         elif kind == "turn.plan.updated":
             self._plan(row, value)
         elif kind == "context-window.updated":
-            self._window(value)
+            self.window(value, "/payload_json", "activity")
         elif kind == "context-compaction":
             self.pen.write(Compaction(native=self.pen.native("activity", "/payload_json")))
         elif kind.startswith("setup-script."):
@@ -240,14 +279,15 @@ class OldThread(ThreadWriter):
     def _tool(self, row: Row, value: dict[str, Any]) -> None:
         pen = self.pen
         data = row.part("data")
-        item = dig(value, "data", "item")
-        item = item if isinstance(item, dict) else {}
+        found = dig(value, "data", "item")
+        item = found if isinstance(found, dict) else {}
+        part = "/data/item" if isinstance(found, dict) else "/data" if data else ""
         native = text(item.get("id"))
         own = str(row.key.get("activity_id"))
         shared = native if native is not None and self.survey.is_shared(native) else None
         call_id = native if native and not shared else f"{native or ''}#{own}"
         record = ToolCall(call_id=call_id, call_id_source="native" if call_id == native else "derived")
-        record.native = pen.native("activity", row.pointer("/data/item" if item else "/data"))
+        record.native = pen.native("activity", row.pointer(part))
         record.native.call_id = shared
         entry = self.items.get(str(value.get("itemType")))
         record.kind = entry.kind if entry else None
@@ -267,7 +307,7 @@ class OldThread(ThreadWriter):
             record.requested_by = "user"
         self._put_input(record, data, item)
         pen.write(record)
-        self._result(row, record, data, item, shared)
+        self._result(row, record, part, data, item, shared)
         self._effects(row, call_id, data, item)
 
     def _put_input(self, record: ToolCall, data: Raw, item: dict[str, Any]) -> None:
@@ -286,13 +326,15 @@ class OldThread(ThreadWriter):
         else:
             record.input_text = bytes(raw).decode()
 
-    def _result(self, row: Row, call: ToolCall, data: Raw, item: dict[str, Any], shared: str | None) -> None:
+    def _result(
+        self, row: Row, call: ToolCall, part: str, data: Raw, item: dict[str, Any], shared: str | None
+    ) -> None:
         pen = self.pen
         status = self.state("tool_result", "item", item.get("status")) or "unknown"
         exact = call.call_id_source == "native"
         record = ToolResult(call_id=call.call_id, linkage="exact" if exact else "derived", status=status)
         record.native_call_id = shared
-        record.native = pen.native("activity", row.pointer("/data/item" if item else "/data"))
+        record.native = pen.native("activity", row.pointer(part))
         pen.capture(record, "content", "absent", reason=NO_CONTENT)
         if data and pen.inline(record, "raw", data, row.pointer("/data")):
             record.raw = data
@@ -350,18 +392,21 @@ class OldThread(ThreadWriter):
 
     def _denied(self, row: Row, value: dict[str, Any]) -> None:
         """A refusal that the provider reported, with the id of the call that did not run."""
-        call_id = text(value.get("toolUseId"))
-        source = "native"
-        if call_id is None or self.survey.counts.get(call_id):
-            call_id, source = f"{call_id or ''}#{row.key.get('activity_id')}", "derived"
+        native = text(value.get("toolUseId"))
+        shared = native if native is not None and self.survey.is_shared(native) else None
+        call_id, source = native or "", "native"
+        if native is None or shared is not None:
+            call_id, source = f"{native or ''}#{row.key.get('activity_id')}", "derived"
         call = ToolCall(call_id=call_id, call_id_source=source, name=text(value.get("toolName")))
         call.native = self.pen.native("activity", "/payload_json")
+        call.native.call_id = shared
         if call.name is None:
             self.pen.capture(call, "name", "absent", reason=NO_NAME)
         self.pen.capture(call, "input", "absent")
         self.pen.write(call)
         linkage = "exact" if source == "native" else "derived"
         record = ToolResult(call_id=call_id, linkage=linkage, status="denied")
+        record.native_call_id = shared
         record.native = self.pen.native("activity", "/payload_json")
         self.pen.capture(record, "content", "absent", reason=NO_CONTENT)
         message = text(value.get("detail"))
@@ -404,20 +449,20 @@ class OldThread(ThreadWriter):
         task = text(value.get("taskId"))
         if task is None:
             return
-        known, name = self._tasks.get(task, ("", None))
+        known, name, before = self._tasks.get(task, ("", None, "unknown"))
         known = text(value.get("taskType")) or known
         name = text(value.get("title")) or name or text(value.get("detail"))
-        self._tasks[task] = (known, name)
         word = value.get("status") if kind == "task.completed" else kind
+        entity = "terminal" if known == SHELL_TASK else "subagent"
+        status = self.state(entity, "task", word) or before  # a word that says nothing changes nothing
+        self._tasks[task] = (known, name, status)
+        native = self.pen.native("activity", "/payload_json")
         if known == SHELL_TASK:
-            status = self.state("terminal", "task", word) or "unknown"
-            record = Terminal(terminal_id=task, kind="shell", description=name, status=status)
-            record.native = self.pen.native("activity", "/payload_json")
+            record = Terminal(terminal_id=task, kind="shell", description=name, status=status, native=native)
             self.pen.revise(f"terminal {task}", record)
-            return
-        agent = Subagent(agent_id=task, name=name, native=self.pen.native("activity", "/payload_json"))
-        agent.status = self.state("subagent", "task", word) or "unknown"
-        self.pen.revise(f"agent {task}", agent)
+        else:
+            agent = Subagent(agent_id=task, name=name, status=status, native=native)
+            self.pen.revise(f"agent {task}", agent)
 
     def _plan(self, row: Row, value: dict[str, Any]) -> None:
         plan = str(row.key.get("turn_id"))
@@ -429,17 +474,6 @@ class OldThread(ThreadWriter):
         record = Plan(plan_id=plan, id_source="derived", entries=entries)
         record.native = self.pen.native("activity", row.pointer("/plan"))
         self.pen.revise(f"plan {plan}", record)
-
-    def _window(self, value: dict[str, Any]) -> None:
-        found = numbers(value)
-        counts = [] if found is MISSING else [Count(**one) for one in found]
-        used, most = number(value.get("usedTokens")), number(value.get("maxTokens"))
-        record = Usage(
-            scope="session", counts=counts or None, native=self.pen.native("activity", "/payload_json")
-        )
-        record.context_used = used if isinstance(used, int) else None
-        record.context_window = most if isinstance(most, int) else None
-        self.pen.write(record)
 
     def _setup(self, kind: str, value: dict[str, Any]) -> None:
         """The project's set-up script in a new worktree: a hook, never a call (ASR-287)."""

@@ -102,6 +102,8 @@ class Survey:
         """Turn item ids to native call ids."""
         self.secret: dict[str, tuple[Any, bool]] = {}
         """Requests that ask for a secret: their questions, and whether all of it is one."""
+        self.secret_values: list[str] = []
+        """What was given for them."""
         for row in rows(veil, source):
             if isinstance(row, Row):
                 self._look(row, keep_reasoning=desk.keep_reasoning)
@@ -127,7 +129,9 @@ class Survey:
             if kind == "user-input.requested":
                 self._ask(value.get("requestId"), value)
             item = dig(value, "data", "item", "id")
-            if kind == "tool.completed" and isinstance(item, str):
+            if kind == "tool.denied":
+                item = value.get("toolUseId")
+            if kind in ("tool.completed", "tool.denied") and isinstance(item, str) and item:
                 self.counts[item] = self.counts.get(item, 0) + 1
         elif row.cell.table == layout.REQUESTS and is_secret(value):
             self._ask(value.get("id"), value)
@@ -175,8 +179,7 @@ class Survey:
                 piece = row.part(pointer)
                 if piece and mark(piece) in (b'"', b"{", b"["):
                     self._hide_piece(row, bytes(piece))
-        for one in values:
-            self._veil.secret(one, [self._source])
+        self.secret_values = list(values)
 
     def is_shared(self, call_id: str) -> bool:
         """Whether a native call id stands on several items."""

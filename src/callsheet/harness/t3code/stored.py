@@ -18,6 +18,7 @@ from callsheet.harness.t3code.new import NewThread
 from callsheet.harness.t3code.old import OldThread
 from callsheet.harness.t3code.pen import text
 from callsheet.harness.t3code.rows import Row, Survey, rows
+from callsheet.harness.t3code.terminals import Terminals
 from callsheet.records import SourceEntry
 from callsheet.records.bundle import stream_id
 from callsheet.registry import load
@@ -48,13 +49,23 @@ class T3Code:
         veil = Veil(desk)
         sources = [desk.database(parts.database, KIND, layout.selections(thread)) for thread in parts.threads]
         _look(desk, sources[0], parts.threads[0])
+        terminals = [
+            Terminals(desk, [one for one in parts.transcripts if one.thread_id == thread.thread_id])
+            for thread in parts.threads
+        ]
+        surveys = [Survey(desk, veil, source) for source in sources]
+        # What was given to one thread as a secret may stand in another, or on a terminal.
+        everything = [*sources, *(source for one in terminals for source in one.sources)]
+        for value in dict.fromkeys(value for survey in surveys for value in survey.secret_values):
+            veil.secret(value, everything)
         streams = {thread.thread_id: stream_id(thread.thread_id) for thread in parts.threads}
-        for thread, source in zip(parts.threads, sources, strict=True):
-            survey = Survey(desk, veil, source)
+        for thread, source, survey, shells in zip(parts.threads, sources, surveys, terminals, strict=True):
             with desk.stream(thread.thread_id, thread.parent) as stream:
                 kind = NewThread if thread.new else OldThread
-                roots = _roots(veil, source)
-                kind(desk, veil, source, thread, survey, stream, roots, streams).write()
+                writer = kind(desk, veil, source, thread, survey, stream, _roots(veil, source), streams)
+                writer.terminals = shells
+                writer.write()
+                shells.write(veil, stream)
 
 
 def _roots(veil: Veil, source: SourceEntry) -> dict[str, str]:

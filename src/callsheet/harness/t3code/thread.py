@@ -12,7 +12,7 @@ from typing import Any
 
 from callsheet.harness._port import Desk, Stream
 from callsheet.harness._port.cells import Cell, Damage, RowPen, layout_ref, row_ref
-from callsheet.harness._port.pen import utc
+from callsheet.harness._port.pen import number, utc
 from callsheet.harness._port.units import Unit
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.t3code.layout import KIND, Thread
@@ -26,10 +26,12 @@ from callsheet.harness.t3code.pen import (
     questions_of,
     text,
 )
-from callsheet.harness.t3code.rows import Row, Survey
+from callsheet.harness.t3code.rows import Row, Survey, rows
+from callsheet.harness.t3code.terminals import Terminals
 from callsheet.records import (
     FORMAT,
     Agent,
+    Count,
     InputRequest,
     Native,
     Parent,
@@ -37,10 +39,13 @@ from callsheet.records import (
     Ref,
     SourceEntry,
     Subject,
+    Usage,
 )
 from callsheet.records import Session as SessionRecord
 from callsheet.records.bundle import stream_id
 from callsheet.registry import load
+from callsheet.registry.via import numbers
+from callsheet.registry.when import MISSING
 
 NO_CONTENT = "T3 Code keeps no record of what reached the model"
 NO_NAME = "T3 Code keeps the item's type, not the tool's name"
@@ -84,6 +89,9 @@ class ThreadWriter:
         """The record's word for a native one."""
         return self.states.get((entity, source, value)) if isinstance(value, str) else None
 
+    terminals: Terminals | None = None
+    """The transcripts of its terminals."""
+
     inner = ""
     """Where the payload of the row at hand stands in its unit."""
 
@@ -113,16 +121,39 @@ class ThreadWriter:
             format=FORMAT,
             agent=Agent(name=KIND),
             native_session_id=self.thread.thread_id,
-            sources=[self.source],
+            sources=[self.source, *(self.terminals.sources if self.terminals else ())],
             roots=self.roots or None,
             title=title,
             parent=Parent(session=stream_id(self.thread.parent)) if self.thread.parent else None,
             forked_from=self.thread.source,
         )
+        if not any(ref.role == "thread" for ref in refs):
+            refs = [*refs, *self._keyed()]
         made_of = layout_ref(self.source, self.desk.lines(self.source))
         record.native = Native(refs=[*refs, made_of] if made_of else refs)
         keep(record.native, **provider)
         self.pen.stream.write(record)
+
+    def _keyed(self) -> list[Ref]:
+        """A row that names the thread, where its own row is not there."""
+        for row in rows(self.veil, self.source):
+            if isinstance(row, Row) and self.thread.thread_id in (
+                row.key.get("thread_id"),
+                row.value.get("thread_id"),
+                row.value.get("threadId"),
+            ):
+                return [self.ref(row.cell, "keyed")]
+        return []
+
+    def window(self, used: dict[str, Any], pointer: str, role: str) -> None:
+        """Writes the context that is in use, as the provider told it."""
+        found = numbers(used)
+        counts = [] if found is MISSING else [Count(**one) for one in found]
+        record = Usage(scope="session", counts=counts or None, native=self.pen.native(role, pointer))
+        tokens, most = number(used.get("usedTokens")), number(used.get("maxTokens"))
+        record.context_used = tokens if isinstance(tokens, int) else None
+        record.context_window = most if isinstance(most, int) else None
+        self.pen.write(record)
 
     # -- requests -----------------------------------------------------------------------------------------------
 

@@ -98,3 +98,32 @@ CREATE TABLE projection_turns (
       UNIQUE (thread_id, turn_id),
       UNIQUE (thread_id, checkpoint_turn_count)
     );
+
+CREATE TABLE projection_thread_proposed_plans (
+      plan_id TEXT PRIMARY KEY,
+      thread_id TEXT NOT NULL,
+      turn_id TEXT,
+      plan_markdown TEXT NOT NULL,
+      created_at TEXT NOT NULL,
+      updated_at TEXT NOT NULL
+    , implemented_at TEXT, implementation_thread_id TEXT);
+
+CREATE TABLE checkpoint_diff_blobs (
+      thread_id TEXT NOT NULL,
+      from_turn_count INTEGER NOT NULL,
+      to_turn_count INTEGER NOT NULL,
+      diff TEXT NOT NULL,
+      created_at TEXT NOT NULL,
+      UNIQUE (thread_id, from_turn_count, to_turn_count)
+    );
+
+CREATE TABLE provider_session_runtime (
+      thread_id TEXT PRIMARY KEY,
+      provider_name TEXT NOT NULL,
+      adapter_key TEXT NOT NULL,
+      runtime_mode TEXT NOT NULL DEFAULT 'full-access',
+      status TEXT NOT NULL,
+      last_seen_at TEXT NOT NULL,
+      resume_cursor_json TEXT,
+      runtime_payload_json TEXT
+    , provider_instance_id TEXT);

@@ -216,3 +216,16 @@ CREATE TABLE orchestration_v2_projection_runs (
       completed_at TEXT,
       payload_json TEXT NOT NULL
     , provider_instance_id TEXT);
+
+CREATE TABLE orchestration_v2_projection_provider_turns (
+      provider_turn_id TEXT PRIMARY KEY,
+      thread_id TEXT NOT NULL,
+      provider_thread_id TEXT NOT NULL,
+      node_id TEXT NOT NULL,
+      run_attempt_id TEXT,
+      ordinal INTEGER NOT NULL,
+      status TEXT NOT NULL,
+      started_at TEXT,
+      completed_at TEXT,
+      payload_json TEXT NOT NULL
+    );
