@@ -311,14 +311,9 @@ def branch_own_link(case: Case, cite: Cite, fact: Fact, values: list[Any]) -> An
     return "ambiguous" if case.branches.is_shared(native) else "exact"
 
 
-def shared_id(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+def branch_shared_id(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """A native call id that stands on several calls of the tree."""
     return values[0] if isinstance(values[0], str) and case.branches.is_shared(values[0]) else MISSING
-
-
-def lone_id(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
-    """A native call id that stands on one call of the tree, or on none."""
-    return values[0] if isinstance(values[0], str) and not case.branches.is_shared(values[0]) else MISSING
 
 
 def branch(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
@@ -338,8 +333,7 @@ TREES = {
     "branch_answer": branch_answer,
     "branch_link": branch_link,
     "branch_own_link": branch_own_link,
-    "shared_id": shared_id,
-    "lone_id": lone_id,
+    "branch_shared_id": branch_shared_id,
     "branch": branch,
     "missing_parent": missing_parent,
 }

@@ -101,6 +101,18 @@ def _bare(case: Case, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in one.items() if name != "patch"} for one in found]
 
 
+def files_by_kind(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """Files in lists by what was done to them: ``added``, ``modified``, ``deleted``."""
+    lists = values[0] if isinstance(values[0], dict) else {}
+    found = [
+        {"path": path_ref(path, case.ledger.head.roots), "change": change}
+        for member, change in (("added", "add"), ("modified", "modify"), ("deleted", "delete"))
+        for path in (lists[member] if isinstance(lists.get(member), list) else ())
+        if isinstance(path, str)
+    ]
+    return found or MISSING
+
+
 def moved(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """``move`` where a change names the path that a file was moved to."""
     return "move" if isinstance(values[0], str) and values[0] else MISSING

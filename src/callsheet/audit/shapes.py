@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any
 
 from callsheet.audit.case import Case
-from callsheet.audit.changes import changes, diff, moved, patch_text
+from callsheet.audit.changes import changes, diff, files_by_kind, moved, patch_text
 from callsheet.audit.cite import Cite
 from callsheet.audit.values import lead, text_pairs
 from callsheet.registry import first
@@ -294,6 +294,12 @@ def answers_by_id(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> An
     return found or MISSING
 
 
+def named_text(_case: Case, _cite: Cite, fact: Fact, values: list[Any]) -> Any:
+    """The text in a member (``tag``) of an object; an empty one where it holds no text."""
+    found = values[0].get(fact.tag) if isinstance(values[0], dict) else None
+    return found if isinstance(found, str) else ""
+
+
 def answers_listed(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """Answers as lists under the ids of their questions: offered options are selected, each other text was typed."""
     given = values[0] if isinstance(values[0], dict) else {}
@@ -367,6 +373,8 @@ SHAPES = {
     "changes": changes,
     "diff": diff,
     "moved": moved,
+    "files_by_kind": files_by_kind,
+    "named_text": named_text,
     "patch_text": patch_text,
 }
 """Table names that a fact may give, beside those of ``tables``."""

@@ -226,7 +226,8 @@ class Source:
         value = row[column]
         return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
 
-    def _copied_cell(self, table: str, key: Any, column: str | None) -> bytes | None:
+    def cell_place(self, table: str, key: Any, column: str | None) -> tuple[int, int]:
+        """Where the line of a row stands in a database's copy, and its size; twice 0 where there is none."""
         if self._cells is None:
             self._cells = {}
             for line in split_lines(self.chunks()):
@@ -234,7 +235,10 @@ class Source:
                 if name is not None:
                     # Two rows of one name are no evidence for either.
                     self._cells[name] = (line.offset, len(line.data)) if name not in self._cells else (0, 0)
-        offset, size = self._cells.get(hash((table, _canonical(key), column)), (0, 0))
+        return self._cells.get(hash((table, _canonical(key), column)), (0, 0))
+
+    def _copied_cell(self, table: str, key: Any, column: str | None) -> bytes | None:
+        offset, size = self.cell_place(table, key, column)
         frame = frame_of(self.read(offset, size)) if size else None
         return None if frame is None else frame.data
 

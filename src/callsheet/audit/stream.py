@@ -175,6 +175,16 @@ class StreamAudit:
                     yield from claims
 
 
+def _place_of(ref: Json, cite: Cite) -> tuple[int, int]:
+    """Where the cited bytes stand; of a row that stands in its line as a text, the line."""
+    if ref.get("offset") is None and "table" in ref:
+        column = ref.get("column")
+        return cite.source.cell_place(
+            str(ref["table"]), ref.get("key"), column if isinstance(column, str) else None
+        )
+    return ref["offset"], len(cite.data)
+
+
 def _cite_all(case: Case, cite: Cite) -> None:
     """Marks every unit of a line as cited."""
     for unit in case.registry.unit:
@@ -191,7 +201,7 @@ def _cite(case: Case) -> Iterator[Claim]:
         if case.kind == "session" and cite.role == MEMBER and scan.has_units:
             continue  # it stands for the session; such a line has a record of its own besides
         if cite.data and scan.starts:
-            scan.cite(case.record["native"]["refs"][cite.number]["offset"], len(cite.data))
+            scan.cite(*_place_of(case.record["native"]["refs"][cite.number], cite))
         if case.kind == "unmapped" and case.registry.marks.ordinal and is_dead(case, cite):
             _cite_all(case, cite)  # its calls and results are no part of the thread's history
         if cite.role not in roles or not cite.line or case.kind not in scan.units:

@@ -48,7 +48,7 @@ class Flaw(NamedTuple):
         what: What is wrong, one line.
     """
 
-    kind: Literal["rule", "ref", "lost", "evidence", "blob", "unstable", "open"]
+    kind: Literal["rule", "line", "ref", "lost", "evidence", "blob", "unstable", "open"]
     where: str
     what: str
 
@@ -98,6 +98,8 @@ def check_reading(reading: Reading) -> list[Flaw]:
         for line in stream.lines:
             record = msgspec.json.decode(line)
             where = f"{stream.id} {record.get('id')}"
+            if b"\n" in line:
+                flaws.append(Flaw("line", where, "the record stands on several lines"))
             refs = _refs(record)
             if not refs and record.get("type") != "session":
                 flaws.append(Flaw("ref", where, "cites no native place"))

@@ -211,7 +211,7 @@ def _facts(registry: Registry, record: str, member: str) -> list[Fact]:
 def written_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None:
     """The words that an entry can write; None when it writes what the source says, whatever that is."""
     if fact.then is not UNSET:
-        return {fact.then}
+        return set() if isinstance(fact.then, list | dict) else {fact.then}
     words: set[Any] | None = None
     if fact.via == "table":
         words = _table_words(registry, fact, member)

@@ -100,11 +100,11 @@ def test_a_transcript_that_is_no_short_text_is_a_blob(new: State, tmp_path: Path
     assert list(audit_bundle(Bundle(one.bundle))) == []
 
 
-def test_an_empty_transcript_is_no_terminal(new: State) -> None:
+def test_an_empty_transcript_shows_nothing(new: State) -> None:
     new.item("command_execution", input="ls")
     transcript(new, f"terminal_{encoded(THREAD)}.log", b"")
     (sheet,) = sheets_beside(new)
-    assert sheet.of("terminal") == []
+    assert [one["output"] for one in sheet.of("terminal")] == [{"text": ""}]
 
 
 def test_a_secret_is_taken_out_of_other_threads_and_terminals(new: State, tmp_path: Path) -> None:

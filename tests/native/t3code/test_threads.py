@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from tests.native.t3code.conftest import THREAD, State, read, sheets
+from tests.native.t3code.conftest import NOW, THREAD, State, read, sheets
 
 from callsheet.harness.t3code import T3CODE
 from callsheet.library.importing import Failure, Imported, import_sources
@@ -388,9 +388,13 @@ def test_an_approval_of_v1(old: State, where: str) -> None:
 
 def test_an_approval_of_v1_that_waits(old: State) -> None:
     old.activity("approval.requested", {"requestId": "rq", "requestKind": "file-change", "detail": "a.rs"})
-    (permission,) = read(old).of("permission")
-    assert permission["status"] == "pending"
-    assert "decision" not in permission
+    row = {"request_id": "rq", "thread_id": THREAD, "status": "pending", "created_at": NOW}
+    old.insert("projection_pending_approvals", row)
+    old.activity("approval.requested", {"requestId": "other", "detail": "b.rs"})
+    told = {one["requestId"]: one for one in read(old).of("permission")}
+    assert told["rq"]["status"] == "pending"
+    assert "status" not in told["other"]  # no row says where it stands
+    assert not any("decision" in one for one in told.values())
 
 
 def test_case_031(shared: Path, old: State) -> None:

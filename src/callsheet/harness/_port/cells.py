@@ -87,7 +87,8 @@ def rows_of(lines: Iterable[Line]) -> Iterator[Cell | Damage]:
         if frame.damaged is not None:
             yield Damage(line, frame.damaged.table, frame.damaged.message)
         elif frame.text is not None:
-            data = frame.text.encode()
+            # What becomes of it stands on one line; in JSON a line break only parts tokens.
+            data = frame.text.encode().replace(b"\n", b" ")
             whole = _frame.decode(original_of(line)).text or ""
             yield _cell(line, frame, line.offset, data, whole.encode(), quoted=True)
         elif frame.value:

@@ -159,6 +159,8 @@ class Effects:
             for one in steps
             if isinstance(one, dict) and isinstance(one.get("step"), str)
         ]
+        if steps and not entries:
+            return
         record = Plan(plan_id=PLAN, id_source="derived", call_id=call_id, entries=entries)
         record.native = self._pen.native("result", "/message/details/plan")
         self._pen.revise(f"plan {PLAN}", record)

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from callsheet.harness._port import Desk, Stream
 from callsheet.harness._port.cells import Damage, layout_ref
-from callsheet.harness._port.parts import items_of
+from callsheet.harness._port.parts import is_null, items_of
 from callsheet.harness._port.pen import utc_of_ms
 from callsheet.harness._port.units import Hole, Unit
 from callsheet.harness._port.veil import Veil
@@ -154,7 +154,7 @@ class Reader:
                 self.effects.called(block, call_id, pointer)
             elif block.type == "thinking":
                 self.talk.thought(block, pointer, inference)
-            else:
+            elif not is_null(raws[index]):
                 self.talk.said(entry, raws[index], pointer, inference)
         if not blocks and message.content and bytes(message.content) not in (b"[]", b"null"):
             self.talk.said(entry, message.content, "/message/content", inference)

@@ -82,7 +82,7 @@ class Results:
         verdict = self._verdict(message.toolName, message.isError, details, call_id)
         record = ToolResult(linkage="none", status=verdict.status, permission=verdict.permission)
         record.native = pen.native("result", "/message")
-        if verdict.status == "denied" and call_id in self._approvals:
+        if verdict.status == "denied" and call_id in self._approvals and not self._survey.is_shared(call_id):
             record.native.refs.append(self._approvals[call_id].ref)
         self._link(record, call_id, at)
         self._say(record, verdict, details, message.toolName)
@@ -134,21 +134,25 @@ class Results:
         status = "cancelled" if message.cancelled is True else "unknown"
         record = ToolResult(call_id=call_id, linkage="derived", status=status)
         record.native = pen.native("bash", "/message")
-        record.exec = Exec(command=text(message.command), exit_code=exit_code(message.exitCode))
+        record.exec = made = Exec(command=text(message.command), exit_code=exit_code(message.exitCode))
         if mark(message.output) == b'"':
             data = text_of(message.output) or ""
             if len(data) > INLINE_MOST:
                 blob = pen.desk.blob(data.encode("utf-8", "replace"), "text/plain")
                 pen.capture(record, "exec.output", "external", blob=blob)
             else:
-                record.exec.output = verbatim(message.output)
+                made.output = verbatim(message.output)
+        if made == Exec():
+            record.exec = None
         pen.capture(record, "content", "absent", reason=PERSON)
         pen.write(record)
 
     # -- which call, which outcome ------------------------------------------------------------------------------
 
     def _verdict(self, tool: Any, error: Any, details: Details, call_id: str | None) -> Verdict:
-        approval = self._approvals.get(call_id) if call_id is not None else None
+        # A request names its call by an id alone: of a shared one it says nothing.
+        known = call_id is not None and not self._survey.is_shared(call_id)
+        approval = self._approvals.get(call_id) if known and call_id is not None else None
         return self._verdicts.of(tool, error, details, approval.status if approval else None)
 
     def _link(self, record: ToolResult, call_id: str | None, at: int) -> None:

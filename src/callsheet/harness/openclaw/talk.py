@@ -50,15 +50,21 @@ class Talk:
         role = message.role if isinstance(message.role, str) else ""
         record = MessageRecord(
             author=self._author(f"message/{role}", message, "harness"),
-            content=contents.parts(message.content, pen.desk),
             message_id=text(entry.id),
-            native=pen.native("message", "/message/content"),
+            native=pen.native("message", "/message/content" if message.content else "/message"),
         )
         assert record.native is not None
         if isinstance(message.provenance, dict):
             keep(record.native, provenance=message.provenance)
-        pen.readable(record, "content", "/message/content")
+        self._put_content(record, message.content, "/message/content")
         pen.write(record)
+
+    def _put_content(self, record: MessageRecord, raw: Raw, pointer: str) -> None:
+        if not raw or is_null(raw):
+            self._pen.capture(record, "content", "absent")
+            return
+        record.content = contents.parts(raw, self._pen.desk)
+        self._pen.readable(record, "content", pointer)
 
     def said(self, entry: Entry, block: Raw, pointer: str, inference: str | None) -> None:
         """A text, or any other block, of an assistant message."""
@@ -119,23 +125,21 @@ class Talk:
         pen = self._pen
         record = MessageRecord(
             author=self._author("custom_message", None, "harness"),
-            content=contents.parts(entry.content, pen.desk),
             message_id=text(entry.id),
-            native=pen.native("message", "/content"),
+            native=pen.native("message", "/content" if entry.content else ""),
         )
         assert record.native is not None
         keep(record.native, customType=text(entry.customType))
-        pen.readable(record, "content", "/content")
+        self._put_content(record, entry.content, "/content")
         pen.write(record)
 
     def branch(self, entry: Entry) -> None:
         """The summary of a branch that was left, as the model gets it."""
         pen = self._pen
         record = MessageRecord(author=self._author("branch_summary", None, "harness"))
-        record.content = contents.parts(entry.summary, pen.desk)
         record.message_id = text(entry.id)
-        record.native = pen.native("message", "/summary")
-        pen.readable(record, "content", "/summary")
+        record.native = pen.native("message", "/summary" if entry.summary else "")
+        self._put_content(record, entry.summary, "/summary")
         pen.write(record)
 
     def compaction(self, entry: Entry) -> None:

@@ -355,21 +355,25 @@ class NewThread(ThreadWriter):
         author = "model" if kind == "assistant_message" else "user"
         if kind == "user_message" and item.get("createdBy") in ("agent", "system"):
             author = "harness"  # handed over, not typed
-        record = Message(
-            author=author, message_id=text(item.get("messageId")), native=self.pen.native("item", "/text")
-        )
         raw = raw_of(row, "text")
-        record.content = [Part(type="text", text=verbatim(raw))] if mark(raw) == b'"' else []
-        self.pen.readable(record, "content", "/text")
+        record = Message(author=author, message_id=text(item.get("messageId")))
+        record.native = self.pen.native("item", "/text" if raw else "")
+        if mark(raw) == b'"':
+            record.content = [Part(type="text", text=verbatim(raw))]
+            self.pen.readable(record, "content", "/text")
+        else:
+            self.pen.capture(record, "content", "absent")
         self.pen.write(record)
 
     def _reasoning(self, row: Row) -> None:
-        record = Reasoning(native=self.pen.native("item", "/text"))
         raw = raw_of(row, "text")
+        record = Reasoning(native=self.pen.native("item", "/text" if raw else ""))
         if not self.desk.keep_reasoning:
             self.pen.capture(record, "content", "redacted", reason=NOT_ASKED)
         elif mark(raw) == b'"':
             record.content = [Part(type="text", text=verbatim(raw))]
+        else:
+            self.pen.capture(record, "content", "absent")
         self.pen.write(record)
 
     def _approval(self, item: dict[str, Any]) -> None:
@@ -403,6 +407,8 @@ class NewThread(ThreadWriter):
         ]
         if item.get("type") == "proposed_plan" and text(item.get("markdown")):
             entries = [PlanEntry(text=item["markdown"])]
+        if item.get("steps") and not entries:
+            return
         record = Plan(plan_id=plan, entries=entries, native=self.pen.native("item", ""))
         self.pen.revise(f"plan {plan}", record)
 

@@ -185,10 +185,13 @@ class OldThread(ThreadWriter):
         self.take(row, value.get("created_at"))
         author = AUTHORS.get(str(value.get("role")), "harness")
         record = Message(author=author, message_id=text(value.get("message_id")))
-        record.native = self.pen.native("message", "/text")
+        record.native = self.pen.native("message", "")
         raw = row.part("text")
-        record.content = [Part(type="text", text=verbatim(raw))] if mark(raw) == b'"' else []
-        if value.get("is_streaming") == 1:
+        if mark(raw) == b'"':
+            record.content = [Part(type="text", text=verbatim(raw))]
+        else:
+            self.pen.capture(record, "content", "absent")
+        if value.get("is_streaming") == 1 and record.content is not None:
             self.pen.capture(record, "content", "truncated", reason="it was still being written")
         self.pen.write(record)
 
@@ -343,7 +346,7 @@ class OldThread(ThreadWriter):
         record.duration_ms = number(item.get("durationMs"))
         if item.get("type") == "commandExecution":
             code, process = item.get("exitCode"), item.get("processId")
-            record.exec = Exec(
+            record.exec = made = Exec(
                 command=text(item.get("command")),
                 cwd=pen.path(item["cwd"]) if text(item.get("cwd")) else None,
                 exit_code=code if type(code) is int and -(1 << 31) <= code < 1 << 32 else None,
@@ -355,7 +358,9 @@ class OldThread(ThreadWriter):
                     words = (text_of(raw) or "").encode("utf-8", "replace")
                     pen.capture(record, "exec.output", "external", blob=pen.desk.blob(words, "text/plain"))
                 else:
-                    record.exec.output = verbatim(raw)
+                    made.output = verbatim(raw)
+            if made == Exec():
+                record.exec = None
         pen.write(record)
 
     def _effects(self, row: Row, call_id: str, data: Raw, item: dict[str, Any]) -> None:
@@ -420,7 +425,7 @@ class OldThread(ThreadWriter):
         self._done.add(request)
         told, refs = self._pending.get(request, ({}, []))
         command = text(value.get("detail")) if value.get("requestKind") == "command" else None
-        both = [{**value, "requestStatus": None}, told, {"requestStatus": "pending"}]
+        both = [{**value, "requestStatus": None}, told]
         self.permission(request, both, call_id=None, command=command, others=refs)
 
     def _question(self, value: dict[str, Any]) -> None:
@@ -429,7 +434,7 @@ class OldThread(ThreadWriter):
             return
         self._done.add(request)
         told, refs = self._pending.get(request, ({}, []))
-        self.question(request, [value, told, {"requestStatus": "pending"}], call_id=None, others=refs)
+        self.question(request, [value, told], call_id=None, others=refs)
 
     def _resolved(self, kind: str, value: dict[str, Any]) -> None:
         request = text(value.get("requestId"))
@@ -465,12 +470,16 @@ class OldThread(ThreadWriter):
             self.pen.revise(f"agent {task}", agent)
 
     def _plan(self, row: Row, value: dict[str, Any]) -> None:
+        if not isinstance(value.get("plan"), list):
+            return
         plan = str(row.key.get("turn_id"))
         entries = [
             PlanEntry(text=one["step"], status=self.state("plan", "step", one.get("status")))
             for one in listed(value.get("plan"))
             if isinstance(one.get("step"), str)
         ]
+        if value["plan"] and not entries:
+            return
         record = Plan(plan_id=plan, id_source="derived", entries=entries)
         record.native = self.pen.native("activity", row.pointer("/plan"))
         self.pen.revise(f"plan {plan}", record)

@@ -85,11 +85,9 @@ class Terminals:
         return [source for _, source, _ in self._opened]
 
     def write(self, veil: Veil, stream: Stream) -> None:
-        """Writes a record for each that holds anything."""
+        """Writes a record for each."""
         for one, source, sha256 in self._opened:
             data = b"".join(line.data + b"\n" * line.ended for line in veil.lines(source))
-            if not data:
-                continue
             record = Terminal(terminal_id=one.terminal_id or DEFAULT, kind="shell")
             record.id_source = "native" if one.terminal_id else "derived"
             record.output = self._output(data)

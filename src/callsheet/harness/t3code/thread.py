@@ -208,7 +208,7 @@ class ThreadWriter:
         if record.decision is not None:
             record.decided_at = utc(_first(told, "resolvedAt"))
         keep(record.native, kind=_first(told, "requestKind", "kind"), actorKind=_first(told, "actorKind"))
-        self.pen.revise(f"request {request}", record)
+        self.pen.revise(f"permission {request}", record)
 
     def question(
         self, request: str, told: list[dict[str, Any]], *, call_id: str | None, others: list[Ref]
@@ -247,7 +247,7 @@ class ThreadWriter:
             record.answers = answers_of(record.questions or [], given) or None
         if given and secret:
             self.pen.capture(record, "answers", "redacted", reason="a secret was asked for")
-        self.pen.revise(f"request {request}", record)
+        self.pen.revise(f"question {request}", record)
 
 
 def _first(told: list[dict[str, Any]], *names: str) -> str | None:
