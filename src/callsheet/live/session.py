@@ -560,7 +560,11 @@ async def open_session(
         recorder.discard()
         return Unopened(reason=f"{program} cannot be started: {reason_of(error)}")
     session = Session(driver, recorder, process, limits=limits, port=port)
-    why = await session.opening()
+    try:
+        why = await session.opening()
+    except asyncio.CancelledError:
+        await session.close()
+        raise
     if why is None:
         return session
     closed = await session.close()

@@ -109,7 +109,7 @@ async def _run(wanted: Run) -> int:
             place = str(error.filename or wanted.out)
             raise SourceError(f"nothing can be recorded: {reason_of(error)}", path=place) from None
         if session is None:
-            return STOPPED
+            return stop.code
         if isinstance(session, Unopened):
             _unopened(wanted.agent.name, session)
             return NOTHING_RAN
@@ -137,7 +137,7 @@ async def _turn(session: Session, prompt: str, lines: Lines, stop: _Stop) -> int
     if isinstance(result, Failed | Lost | NotStarted):
         words = result.message if isinstance(result, Failed) else result.reason
         complain(f"the turn {_WORDS[type(result)]}" + (f": {words}" if words else ""))
-    return STOPPED if stop.forced else code_of(result)
+    return stop.code if stop.forced else code_of(result)
 
 
 _WORDS: dict[type[Any], str] = {
@@ -159,10 +159,12 @@ class _Stop:
 
     Attributes:
         forced: The agent was stopped.
+        code: The exit code that says so.
     """
 
     def __init__(self) -> None:
         self.forced = False
+        self.code = STOPPED
         self._asked = False
         self._session: Session | None = None
         self._closing: asyncio.Task[Closed] | None = None
@@ -170,7 +172,7 @@ class _Stop:
 
     def listening(self) -> _Listening:
         """While this is open, the signals mean this."""
-        return _Listening(self._pressed, self._stop)
+        return _Listening(self._pressed, self._told)
 
     def during(self, session: Session, turn: Turn) -> None:
         """From now on there is something to interrupt."""
@@ -185,10 +187,12 @@ class _Stop:
         early.cancel()
         if opening.done():
             return opening.result()
-        # The agent is on its way: let it come up, or fail, and end it then.
-        session = await opening
-        if isinstance(session, Session):
-            await session.close()
+        opening.cancel()
+        await asyncio.wait({opening})
+        if not opening.cancelled() and opening.exception() is None:
+            session = opening.result()  # it was quicker
+            if isinstance(session, Session):
+                await session.close()
         return None
 
     def _pressed(self) -> None:
@@ -206,6 +210,10 @@ class _Stop:
         else:
             complain(f"cannot interrupt: {receipt.reason}; Ctrl-C again stops the agent")
 
+    def _told(self, number: int) -> None:
+        self.code = 128 + number
+        self._stop()
+
     def _stop(self) -> None:
         self.forced = True
         self._early.set()
@@ -214,18 +222,22 @@ class _Stop:
 
 
 class _Listening:
-    def __init__(self, pressed: Callable[[], None], stop: Callable[[], None]) -> None:
-        self._wanted = {"SIGINT": pressed, "SIGTERM": stop, "SIGHUP": stop}
+    def __init__(self, pressed: Callable[[], None], told: Callable[[int], None]) -> None:
+        self._pressed = pressed
+        self._told = told
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> None:
         loop = asyncio.get_running_loop()
-        for name, work in self._wanted.items():
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
             if number is None or signal.getsignal(number) is signal.SIG_IGN:
                 continue
             self._before[number] = signal.getsignal(number)
-            loop.add_signal_handler(number, work)
+            if number == signal.SIGINT:
+                loop.add_signal_handler(number, self._pressed)
+            else:
+                loop.add_signal_handler(number, self._told, int(number))
 
     def __exit__(self, *error: object) -> None:
         loop = asyncio.get_running_loop()

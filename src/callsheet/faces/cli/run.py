@@ -70,7 +70,10 @@ def run(
     from callsheet.seam import Wish
 
     agent = agent_named(harness)
-    words = shlex.split(command) if command else None
+    try:
+        words = shlex.split(command) if command else None
+    except ValueError as error:
+        raise UsageError(f"--agent {command}: {error}") from None
     if words is None and not agent.programs:
         raise UsageError(f"{harness}: needs --agent COMMAND")
     if previews and not as_json:
