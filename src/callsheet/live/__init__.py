@@ -2,8 +2,8 @@
 
 ``qualify`` finds an agent and asks its version, ``process`` is the agent's process with all its descendants,
 ``recorder`` writes the bundle while the turn runs, ``channel`` is what a reader gets of it, ``session`` joins them
-to an adapter's driver, ``answers`` is the port through which requests are answered, ``recovery`` finishes what a
-recorder that was killed left behind.
+to an adapter's driver, ``answers`` is the port through which requests are answered, ``lending`` lends files and
+terminals to an agent that works through its client, ``recovery`` finishes what a recorder that was killed left behind.
 
 Must never know: any one agent's protocol, how a turn is drawn.
 """

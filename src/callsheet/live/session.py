@@ -23,6 +23,7 @@ from callsheet.harness._port.attested import Exit, LastPreview, Launch, OwnFact,
 from callsheet.harness._port.live import LiveAgent
 from callsheet.live.answers import AnswerPort
 from callsheet.live.channel import Channel
+from callsheet.live.lending import Lender
 from callsheet.live.limits import Limits
 from callsheet.live.process import Cut, How, Process
 from callsheet.live.recorder import Recorder, Written
@@ -37,7 +38,6 @@ from callsheet.seam import (
     Installed,
     Lost,
     Noted,
-    NotServed,
     NotStarted,
     Opened,
     OutputPreview,
@@ -142,6 +142,7 @@ class Session:
         self._channel = self._new_channel()
         self._turn: Turn | None = None
         self._state: TurnState | None = None
+        self._lender = Lender(Path(driver.wish.cwd))
         self._open: dict[str, Waiting] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._outputs: dict[str, OutputPreview] = {}
@@ -149,6 +150,7 @@ class Session:
         self._problems: list[str] = []
         self._gone = False
         self._broken: str | None = None
+        self._refusal: str | None = None
         self._is_opened = asyncio.Event()
         self._closing: asyncio.Task[Closed] | None = None
         self._syncing = asyncio.create_task(self._sync_often())
@@ -331,16 +333,20 @@ class Session:
             elif isinstance(step, Ended):
                 self._give()
                 self._end(step.result)
+                if not self._is_opened.is_set() and isinstance(step.result, NotStarted):
+                    self._refusal = step.result.reason
+                    self._is_opened.set()
             elif isinstance(step, Serve):
-                self._serve(step)
+                self._later(self._serve(step))
             elif not isinstance(step, Recorded):
                 self._give()
                 self._event(step)
 
-    def _serve(self, wanted: Serve) -> None:
-        if isinstance(self._driver, Serving):
-            outcome = NotServed(f"{wanted.method} is not served here", "refused")
-            self._apply(self._driver.served(wanted.key, outcome))
+    async def _serve(self, wanted: Serve) -> None:
+        """Lends the agent a file or a terminal, while everything else goes on."""
+        outcome = await self._lender.serve(wanted)
+        if isinstance(self._driver, Serving) and not self._is_over:
+            self._do(self._driver.served, wanted.key, outcome)
 
     def _event(self, event: Event) -> None:
         if isinstance(event, TurnChanged):
@@ -468,6 +474,7 @@ class Session:
 
     async def _close(self) -> Closed:
         how = await self._process.end()
+        await self._lender.close()
         await self._pumping
         self._do(self._leave)
         for task in list(self._asking.values()):
@@ -503,7 +510,7 @@ class Session:
             {waiting, self._pumping}, timeout=self._limits.handshake, return_when=asyncio.FIRST_COMPLETED
         )
         if waiting.done():
-            return None
+            return self._refusal
         waiting.cancel()
         if self._broken is not None:
             return self._broken

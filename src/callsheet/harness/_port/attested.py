@@ -144,7 +144,7 @@ class Attested:
         return self._inner.reading
 
     def is_open(self, call: str) -> bool:
-        """Whether a call has settled, and no result of it has."""
+        """Whether a call has settled, and neither a result nor a last preview of it has."""
         return call in self._calls
 
     def feed(self, source: SourceEntry, unit: Unit[Any]) -> list[Settled]:
@@ -194,7 +194,8 @@ class Attested:
             self._begun(record)
         elif isinstance(record, ToolCall):
             self._calls.setdefault(record.call_id, session)
-        elif isinstance(record, ToolResult):
+        elif isinstance(record, ToolResult | Preview):
+            # A fold may keep the last that was shown of a call by itself.
             self._calls.pop(record.call_id or "", None)
         elif isinstance(record, Turn):
             if record.status in (None, "running"):

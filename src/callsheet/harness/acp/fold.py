@@ -108,15 +108,15 @@ class Fold:
         self._desk = desk
         self._veil = veil
         self._sources = sources
-        self._known = known or Known()
+        self.known = known or Known()
         self._registry: Registry = load("acp")
         self._out: list[Settled] = []
         self._sessions: dict[str | None, SessionFold] = {}
         self._early: list[tuple[SourceEntry, Unit[LogLine]]] = []
         self._origin: list[Ref] = []
         self._requests: dict[tuple[bool, str], Request] = {}
-        self._version = VERSIONS[self._known.version or 1]
-        self._agent = self._known.agent
+        self._version = VERSIONS[self.known.version or 1]
+        self._agent = self.known.agent
         # Refs of frames that come before their session are made with this pen; it writes nothing.
         self._scratch = Pen(desk, veil, Tray(None, []), {})
         self._last: str | None = None
@@ -165,7 +165,7 @@ class Fold:
         return self._begin(None, [])
 
     def _begin(self, name: str | None, refs: list[Ref]) -> SessionFold:
-        known = self._known
+        known = self.known
         key = name or ""
         folder = known.folders.get(key)
         roots = {"project": folder} if folder else {}
@@ -203,7 +203,7 @@ class Fold:
         return session
 
     def _has_stream(self, name: str) -> bool:
-        return name in self._sessions or name in self._known.sessions
+        return name in self._sessions or name in self.known.sessions
 
     def _rule(self) -> AgentRule | None:
         name, version = self._agent or (None, None)
@@ -320,8 +320,8 @@ class Fold:
 
     def _folder(self, name: str, params: Raw) -> None:
         folder = text_of(members_of(params).get("cwd", ABSENT))
-        if folder and name not in self._known.folders:
-            self._known.folders[name] = folder
+        if folder and name not in self.known.folders:
+            self.known.folders[name] = folder
 
     def _end_replay(self, session: SessionFold) -> None:
         session.talk.flush()
@@ -517,6 +517,13 @@ def _state(at: Context) -> bool:
     return ended
 
 
+def _subagent(at: Context) -> bool:
+    child, parent = text_of(at.update.get("sessionId", ABSENT)), at.session.id
+    if child and parent and child != parent:
+        at.fold.known.parents.setdefault(child, parent)
+    return at.session.talk.subagent(at.update, at.pointer)
+
+
 def _session_message(at: Context) -> bool:
     return at.session.talk.session_message(at.session.id, at.update, at.pointer)
 
@@ -538,7 +545,7 @@ UPDATES: dict[str, Handler] = {
     "usage_update": lambda at: at.session.talk.usage(at.update, at.pointer),
     "notice": lambda at: at.session.talk.notice(at.update, at.pointer),
     "compaction_update": lambda at: at.session.talk.compaction(at.update, at.pointer),
-    "subagent_update": lambda at: at.session.talk.subagent(at.update, at.pointer),
+    "subagent_update": _subagent,
     "session_message": _session_message,
     "state_update": _state,
 }

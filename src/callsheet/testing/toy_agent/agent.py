@@ -80,6 +80,7 @@ class ToyAgent:
     def _asked(self, frame: Frame) -> None:
         method, params = frame["method"], frame.get("params") or {}
         if method == "session/prompt":
+            self._cancelled.clear()
             self._turns.put(frame)
         elif method == "session/cancel":
             self._cancelled.set()
@@ -164,8 +165,6 @@ class ToyAgent:
     # -- a turn -------------------------------------------------------------------------------------------------
 
     def _turn(self, prompt: Frame) -> None:
-        if not self._alone:
-            self._cancelled.clear()
         blocks = prompt["params"]["prompt"]
         self._kept["prompt"] = "".join(block.get("text", "") for block in blocks)
         self._kept["blocks"] = blocks

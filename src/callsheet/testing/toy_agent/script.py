@@ -96,9 +96,9 @@ def load(name: str) -> Script:
 
 def filled(value: Any, words: dict[str, Any]) -> Any:
     """A part of a step with what its ``$`` words stand for."""
-    if isinstance(value, str) and value.startswith("$"):
-        return words.get(value[1:], value)
-    if isinstance(value, str) and "$cwd" in value:
+    if isinstance(value, str):
+        if value.startswith("$") and value[1:] in words:
+            return words[value[1:]]
         return value.replace("$cwd", words["cwd"])
     if isinstance(value, list):
         return [filled(one, words) for one in value]

@@ -1,0 +1,197 @@
+"""Agents of the Agent Client Protocol through the whole live shell, both versions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from callsheet.harness import HARNESSES, LIVE
+from callsheet.library.folders import DiskFolder
+from callsheet.library.importing import import_session
+from callsheet.live import Policy, Unopened, open_session
+from callsheet.records.bundle import Bundle
+from callsheet.seam import (
+    Completed,
+    Installed,
+    MessagePreview,
+    NotStarted,
+    OutputPreview,
+    TurnChanged,
+    Wish,
+)
+from callsheet.testing.check_live import PLAYS, check_live_harness
+from callsheet.testing.live_run import QUICK, Ran, run_turn
+from callsheet.wire.files import read_chunks
+from callsheet.wire.inflate import inflate
+
+ACP = next(agent for agent in LIVE if agent.name == "acp")
+STORED = next(stored for stored in HARNESSES if stored.kind == "acp")
+BOTH = pytest.mark.parametrize("version", [1, 2])
+RUN = {"sessionUpdate": "state_update", "state": "running"}
+
+
+def toy(version: int, script: str | Path) -> list[str]:
+    return [sys.executable, "-m", "callsheet.testing.toy_agent", "--version", str(version), str(script)]
+
+
+def own(folder: Path, name: str, *steps: Any) -> Path:
+    """A script of a call that goes on, and these steps."""
+    call: dict[str, Any] = {"toolCallId": "c1", "title": "make", "status": "in_progress", "kind": "execute"}
+    said = [{"type": "content", "content": {"type": "text", "text": "half\n"}}]
+    one: list[dict[str, Any]] = [{"update": {"sessionUpdate": "tool_call", **call, "content": said}}]
+    two: list[dict[str, Any]] = [{"update": RUN}, {"answer": {"messageId": "u"}}]
+    two += [{"update": {"sessionUpdate": "tool_call_update", **call, "content": said}}]
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"1": [*one, *steps], "2": [*two, *steps]}))
+    return path
+
+
+@BOTH
+@pytest.mark.parametrize("play", PLAYS)
+def test_the_toy_passes_the_kit_of_live_adapters(version: int, play: str, tmp_path: Path) -> None:
+    commands: dict[str, Sequence[str]] = {
+        "completes": toy(version, "turn"),
+        "asks": toy(version, "turn"),
+        "interrupted": toy(version, "slow"),
+        "deaf": toy(version, own(tmp_path, "deaf", {"sleep": 60})),
+        "crashes": toy(version, own(tmp_path, "crashes", {"signal": "SIGKILL"})),
+        "never_starts": [sys.executable, "-c", "raise SystemExit(3)"],
+        "secret": toy(version, "secret"),
+        "unknown": toy(version, "bad"),
+    }
+    one: dict[str, Sequence[str] | str] = {**dict.fromkeys(PLAYS, "one at a time"), play: commands[play]}
+    assert check_live_harness(ACP, one, tmp_path) == []
+
+
+def ran(version: int, script: str, tmp_path: Path) -> Ran:
+    out = tmp_path / "app" / "out"
+    out.parent.mkdir(exist_ok=True)
+    return asyncio.run(run_turn(ACP, toy(version, script), out, port=Policy("allow")))
+
+
+def imported(bundle: Path, made: Path) -> list[dict[str, Any]]:
+    """The records that an import of the recording's frame log gives."""
+    opened = Bundle(bundle)
+    log = made / "log.jsonl"
+    with opened.open(opened.manifest.sources[0].native or "") as packed:
+        log.write_bytes(b"".join(inflate(read_chunks(packed))))
+    (session,) = STORED.sessions(str(log), DiskFolder(log))
+    return records(import_session(STORED, session, made / "again").bundle)
+
+
+def told(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What records say, without their numbers, and without what only a whole log can tell."""
+    later = ("id", "seq", "supersedes", "stream")
+    return [
+        {name: value for name, value in one.items() if name not in later}
+        for one in found
+        if one.get("nativeType") != "session/update/session_info_update" and one["type"] != "session"
+    ]
+
+
+def records(bundle: Path) -> list[dict[str, Any]]:
+    opened = Bundle(bundle)
+    lines = [line for entry in opened.manifest.streams for line in opened.read(entry.file).splitlines()]
+    return [msgspec.json.decode(line) for line in lines]
+
+
+@BOTH
+def test_everything_that_the_protocol_has(version: int, tmp_path: Path) -> None:
+    run = ran(version, "everything", tmp_path)
+    assert run.result == Completed("end_turn")
+    assert run.closed is not None
+    assert run.closed.problems == ()
+    states = [event.state for event in run.events if isinstance(event, TurnChanged)]
+    assert states[0] == "starting"
+    assert states[-1] == "settled"
+    assert "waiting" in states
+    found = records(run.bundle)
+    asked = [one for one in found if one["type"] == "permission" and one.get("decision")]
+    assert asked
+    assert {one["decidedBy"] for one in asked} == {"policy"}
+    assert {one["decision"] for one in asked} == {"allow_once"}
+    forms = [one["status"] for one in found if one["type"] == "input_request" and one["status"] != "pending"]
+    assert forms == ["declined", "declined"]
+    # An import knows the title, and which agents have streams, before it begins; a recorder keeps the frames.
+    again = imported(run.bundle, tmp_path)
+    assert [one["title"] for one in again if one["type"] == "session" and "title" in one] == ["Everything"]
+    assert told(found) == told(again)
+    heads = [[one.get("parent") for one in some if one["type"] == "session"] for some in (found, again)]
+    assert heads[0] == heads[1] == [None, {"session": "toy-session"}]
+
+
+@BOTH
+def test_what_goes_on_is_shown_before_it_is_recorded(version: int, tmp_path: Path) -> None:
+    say = {
+        "sessionUpdate": "agent_message_chunk",
+        "messageId": "m",
+        "content": {"type": "text", "text": "Hm."},
+    }
+    end = {"update": {"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"}}
+    done = {"answer": {"stopReason": "end_turn"}} if version == 1 else end
+    script = own(tmp_path, "slowly", {"sleep": 0.3}, {"update": say}, {"sleep": 0.3}, done)
+    run = ran(version, str(script), tmp_path)
+    assert run.result == Completed("end_turn")
+    (output,) = [event for event in run.events if isinstance(event, OutputPreview)]
+    assert (output.call, output.text) == ("c1", "half\n")
+    (message,) = [event for event in run.events if isinstance(event, MessagePreview)]
+    assert message.text == "Hm."
+    # The call never ended: its last output is kept, and no result is made up.
+    found = records(run.bundle)
+    assert [one["callId"] for one in found if one["type"] == "preview"] == ["c1"]
+    assert not [one for one in found if one["type"] == "tool_result"]
+
+
+def test_v1_files_and_terminals_are_lent_inside_the_folder(tmp_path: Path) -> None:
+    run = ran(1, "everything", tmp_path)
+    assert (tmp_path / "app" / "toy.txt").read_text() == "one\ntwo\nthree\n"
+    found = records(run.bundle)
+    said = [
+        "".join(part.get("text", "") for part in one["content"]) for one in found if one["type"] == "message"
+    ]
+    assert "two\n" in said  # what the agent read of the file
+    *_, terminal = [one for one in found if one["type"] == "terminal"]
+    assert (terminal["status"], terminal["exitCode"], terminal["output"]["text"]) == (
+        "exited",
+        0,
+        "one\ntwo\n",
+    )
+    assert terminal["callId"] == "c2"
+    run = ran(1, "bad", tmp_path)
+    assert not (tmp_path / "escaped.txt").exists()
+    assert "root:x" not in json.dumps(records(run.bundle))
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        ({"mode": "yolo"}, "no mode yolo; offered: ask, plan"),
+        ({"model": "huge"}, "no model huge; offered: small, large"),
+    ],
+)
+def test_a_session_that_cannot_be_as_wished_is_not_opened(
+    wish: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    async def run() -> Any:
+        installed = Installed(command=tuple(toy(2, "turn")), version=None, evidence="")
+        return await open_session(
+            ACP, installed, Wish(cwd=str(tmp_path), **wish), out=tmp_path / "out", limits=QUICK
+        )
+
+    told = asyncio.run(asyncio.wait_for(run(), 10))
+    assert isinstance(told, Unopened)
+    assert told.reason == words
+
+
+def test_an_agent_that_is_no_agent_of_this_protocol(tmp_path: Path) -> None:
+    run = asyncio.run(run_turn(ACP, ["/bin/sh", "-c", "echo hello; echo oops >&2; exit 7"], tmp_path / "out"))
+    assert run.result == NotStarted("the agent ended with 7 before it opened a session")
+    assert run.unopened is not None
+    assert "oops" in run.unopened.stderr
