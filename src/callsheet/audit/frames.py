@@ -192,10 +192,12 @@ def pieces_before(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> An
 
 
 def hook_run_call(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
-    """The call of a hook's run: the end of the run's id, for events that are about a call."""
-    event = follow(cite.part, "/eventName")
+    """The call of a hook's run, for events that are about one: what stands behind the hook's file in the run's id."""
+    event, place = follow(cite.part, "/eventName"), follow(cite.part, "/sourcePath")
     about = any(row.call and row.native == event for row in case.registry.hook_event)
-    return values[0].rpartition(":")[2] or MISSING if about and isinstance(values[0], str) else MISSING
+    if not about or not isinstance(values[0], str) or not isinstance(place, str):
+        return MISSING
+    return values[0].partition(f":{place}:")[2] or MISSING
 
 
 SECRET_MARKS = ("isSecret", "is_secret", "secret")

@@ -573,7 +573,8 @@ def test_plans_and_hooks(read: ReadWire) -> None:
     wire.tell("turn/plan/updated", plan=[{"step": "a", "status": "inProgress"}], explanation=None)
     wire.tell("turn/plan/updated", plan=[{"step": "a", "status": "completed"}], explanation=None)
     run = {
-        "id": "pre-tool-use:0:/h/hooks.json:call_1",
+        "id": "pre-tool-use:0:/h/hooks.json:call:1",
+        "sourcePath": "/h/hooks.json",
         "eventName": "preToolUse",
         "handlerType": "command",
         "status": "blocked",
@@ -590,7 +591,7 @@ def test_plans_and_hooks(read: ReadWire) -> None:
     assert [one["entries"][0]["status"] for one in sheet.of("plan")] == ["in_progress", "completed"]
     assert len(sheet.last("plan")) == 1
     first, second = sheet.of("hook")
-    assert (first["event"], first["callId"], first["status"]) == ("pre_tool_use", "call_1", "blocked")
+    assert (first["event"], first["callId"], first["status"]) == ("pre_tool_use", "call:1", "blocked")
     assert first["output"] == [{"type": "text", "text": "no"}]
     assert (second["event"], second["status"]) == ("stop", "completed")
     assert "callId" not in second
@@ -613,6 +614,26 @@ def test_threads_have_streams_of_their_own(read: ReadWire) -> None:
     assert (head["parent"], head["nativeSessionId"]) == ({"session": THREAD}, child)
     (agent,) = sheet.last("subagent", THREAD)
     assert (agent["agentId"], agent["callId"], agent["status"]) == (child, "spawn", "running")
+
+
+def test_an_agent_s_thread_that_no_frame_describes(read: ReadWire) -> None:
+    wire = Wire(raw=True)
+    wire.call("spawn", "spawn_agent", message="look")
+    wire.call("wait", "wait_agent")
+    child = "01a20000-0000-7000-8000-0000000000cc"
+    common: dict[str, Any] = {"senderThreadId": THREAD, "receiverThreadIds": [child], "prompt": None}
+    started: dict[str, Any] = {"tool": "spawnAgent", "agentsStates": {child: {"status": "pendingInit"}}}
+    for word, status in (("started", "inProgress"), ("completed", "completed")):
+        wire.item(word, "collabAgentToolCall", "spawn", status=status, **started, **common)
+    wire.tell("item/completed", thread=child, item={"type": "agentMessage", "id": "m", "text": "Hi."})
+    waited: dict[str, Any] = {"tool": "wait", "agentsStates": {child: {"status": "completed"}}}
+    wire.item("started", "collabAgentToolCall", "wait", status="inProgress", **waited, **common)
+    wire.item("completed", "collabAgentToolCall", "wait", status="completed", **waited, **common)
+    sheet = read(wire)
+    head = sheet.streams[child][0]
+    assert (head["parent"], head["agent"]["version"]) == ({"session": THREAD}, "0.163.0")
+    (agent,) = sheet.last("subagent", THREAD)
+    assert (agent["callId"], agent["status"], agent["stream"]) == ("spawn", "completed", child)
 
 
 def test_noise_is_kept_and_draws_nothing(read: ReadWire) -> None:
@@ -666,3 +687,12 @@ def test_a_broken_line_costs_that_line(read: ReadWire) -> None:
     sheet = read(wire)
     assert [one["reason"] for one in sheet.of("gap")] == ["bad_json"]
     assert len(sheet.of("tool_call")) == 1
+
+
+def test_a_server_that_opened_no_thread(read: ReadWire) -> None:
+    wire = Wire()
+    del wire.lines[2:]
+    (head, second) = read(wire).records
+    assert head["type"] == "session"
+    assert "nativeSessionId" not in head
+    assert second["nativeType"] == "response"

@@ -98,7 +98,7 @@ class Server:
         return self.tell("turn/completed", turn={"id": TURN, "status": status, "error": error})
 
     def ask(self, number: Any, method: str, **params: Any) -> Any:
-        (opened, *_) = self.say(
+        (*_, opened) = self.say(
             id=number, method=method, params={"threadId": THREAD, "turnId": TURN, **params}
         )
         return opened.request if isinstance(opened, RequestOpened) else opened
@@ -388,7 +388,7 @@ def test_a_request_of_another_agent_of_the_connection_opens_too() -> None:
     server = Server()
     server.begun()
     opened = server.say(id=5, method=COMMAND, params={"threadId": "child", "itemId": "c"})
-    assert isinstance(opened[0], RequestOpened)
+    assert isinstance(opened[-1], RequestOpened)
 
 
 @pytest.mark.parametrize("method", ["item/tool/call", "account/chatgptAuthTokens/refresh", "something/new"])

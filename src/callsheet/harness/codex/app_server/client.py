@@ -238,7 +238,7 @@ class Client:
         if opened is None:
             refusal = {"code": NOT_FOUND, "message": f"method not found: {frame.method}"}
             return [Send(_json({"id": frame.number, "error": refusal}))]
-        return [*opened, *self._changed("waiting")]
+        return [*self._changed("waiting"), *opened]
 
     def _notified(self, method: str, params: dict[str, Raw]) -> list[Step]:
         if method == "serverRequest/resolved":

@@ -10,6 +10,7 @@ Must never know: where frames come from, files.
 from __future__ import annotations
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from callsheet.harness._port import Desk
 from callsheet.harness._port.fold import Settled, Tray
@@ -62,6 +63,7 @@ class Fold:
         self._streams: dict[str, str] = {}
         self._early: list[tuple[SourceEntry, Unit[LogLine]]] = []
         self._requests: dict[tuple[bool, str], Request] = {}
+        self._server: tuple[str, Ref] | None = None
         # Refs of frames that come before their thread are made with this pen; it writes nothing.
         self._scratch = Pen(desk, veil, Tray(None, []), {})
 
@@ -114,9 +116,19 @@ class Fold:
             told: What the server says of it, where it does.
             refs: The frames that say so.
         """
+        if not refs and self._early:
+            # A log without a thread: its first line is all that says what it is.
+            self._scratch.take(*self._early[0])
+            refs = [self._scratch.ref("meta", "")]
         members = members_of(told)
         folder = text_of(members.get("cwd", ABSENT))
         version = text_of(members.get("cliVersion", ABSENT))
+        if not told and self._server is not None and name is not None:
+            # An agent's thread that no frame describes: it runs in the same program.
+            version, ref = self._server
+            refs = [*refs, replace(ref, role="server")]
+        elif version and refs and self._server is None:
+            self._server = version, refs[0]
         roots = {"project": folder} if folder else {}
         pen = Pen(self._desk, self._veil, Tray(name, self._out), roots)
         record = SessionRecord(format=FORMAT, native_session_id=name, sources=self._sources)
@@ -126,6 +138,8 @@ class Fold:
         record.title = text_of(members.get("name", ABSENT)) or None
         record.forked_from = text_of(members.get("forkedFromId", ABSENT)) or None
         parent = text_of(members.get("parentThreadId", ABSENT))
+        if parent is None:
+            parent = next((one.id for one in self._threads.values() if name and one.started(name)), None)
         if parent is not None and parent in self._threads:
             record.parent = Parent(session=self._streams[parent])
         record.native = Native(refs=refs) if refs else None

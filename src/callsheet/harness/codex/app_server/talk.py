@@ -252,8 +252,10 @@ class Talk:
         record.native = pen.native("hook", f"{pointer}/run")
         run_id = text_of(run.get("id", ABSENT))
         record.native.id = run_id
-        if event is not None and event.call and run_id:
-            record.call_id = run_id.rpartition(":")[2] or None
+        place = text_of(run.get("sourcePath", ABSENT))
+        if event is not None and event.call and run_id and place:
+            # <event>:<number>:<file>:<call>
+            record.call_id = run_id.partition(f":{place}:")[2] or None
         words = (members_of(raw).get("text", ABSENT) for raw in items_of(run.get("entries", ABSENT)))
         output: list[Part] = [part for one in words for part in contents.text_parts(one)]
         record.output = output or None

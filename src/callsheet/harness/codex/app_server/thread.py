@@ -61,13 +61,17 @@ class Thread:
             return False
         return handler(self, members_of(frame.params), f"{frame.pointer}/params")
 
+    def started(self, agent_id: str) -> bool:
+        """Whether this thread named another one as an agent of its own."""
+        return self._agents.known(agent_id) is not None
+
     def close(self) -> None:
         """The connection is over."""
         self._calls.close()
 
     # -- items --------------------------------------------------------------------------------------------------
 
-    def started(self, params: dict[str, Raw], pointer: str) -> bool:
+    def item_started(self, params: dict[str, Raw], pointer: str) -> bool:
         """``item/started``: the call, of an execution; of everything else the end counts."""
         item, where = self._item(params, pointer)
         if item is None or item.type not in self._executions:
@@ -170,7 +174,7 @@ NOTIFICATIONS: dict[str, Callable[[Thread, dict[str, Raw], str], bool]] = {
     "turn/completed": Thread.turn,
     "turn/diff/updated": Thread.diff,
     "turn/plan/updated": Thread.plan,
-    "item/started": Thread.started,
+    "item/started": Thread.item_started,
     "item/completed": Thread.completed,
     "item/commandExecution/outputDelta": Thread.printed,
     "item/commandExecution/terminalInteraction": Thread.touched,
