@@ -220,6 +220,8 @@ def _output(row: Row, output: Output, look: Look, inner: int) -> Iterator[Line]:
         lines = _block(output, inner, WHOLE if look.full else collapse, "")
         if not lines and row.kind == "command":
             lines = [hidden("(no output)", inner)]
+    if output.omitted_before:
+        lines.insert(0, hidden(f"… {counted(output.omitted_before, 'byte')} before it", inner))
     if output.member == "preview":
         if row.state != "running":
             lines.append(hidden("(the last that was seen of it while it ran)", inner))

@@ -259,6 +259,14 @@ class Pairing:
         code = _CODES[kind]
         return [n for n in link.others if self._types[n] & _CODE == code and self.latest(n) == n]
 
+    def named(self, call_id: str) -> list[int]:
+        """First records of all entities that name this callId: calls, results and others, each once."""
+        link = self._links.get(call_id)
+        if link is None:
+            return []
+        numbers = [*self.calls(call_id), *([link.result] if link.result >= 0 else []), *(link.results or ())]
+        return list(dict.fromkeys(self.first(number) for number in (*numbers, *(link.others or ()))))
+
     def why_dangling(self, call_id: str) -> Reason | None:
         """Why the calls of this id (there is at least one) have no paired result; None if there is one."""
         if self.call(call_id) is None:

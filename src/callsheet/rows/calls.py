@@ -74,7 +74,7 @@ def call_row(context: Context, number: int) -> Row:
     provider = provider_of(call, result)
     kind = kind_of(call, provider, tool)
     reason = pairing.why_dangling(call_id)
-    state = _state(context, call_id, answer, reason)
+    state = _state(context, number, call_id, answer, reason)
     file_changes = context.linked(call_id, FileChange)
     agents = context.linked(call_id, Subagent)
     changes, omitted_changes = changes_shown(context, file_changes)
@@ -190,10 +190,15 @@ def result_row(context: Context, number: int, result: ToolResult) -> Row:
     return row
 
 
-def _state(context: Context, call_id: str, answer: int | None, reason: str | None) -> State:
+def _state(context: Context, number: int, call_id: str, answer: int | None, reason: str | None) -> State:
     pairing = context.pairing
     verdict = pairing.verdict(call_id)
-    if answer is None and reason == "no_result" and context.open_turn and verdict is not Verdict.REJECTED:
+    if (
+        answer is None
+        and reason == "no_result"
+        and context.may_run(number)
+        and verdict is not Verdict.REJECTED
+    ):
         return "running"
     return state_of(pairing.status_of(answer) if answer is not None else None, verdict)
 

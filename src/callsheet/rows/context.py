@@ -63,6 +63,7 @@ class Context(Struct, kw_only=True):
 
     Attributes:
         open_turn: A turn is still running, so a call without a result may yet get one.
+        open_from: The first record of that turn; what earlier turns left open stays as it is.
         provisional: The stream is still being read.
         hidden: What was left out of the rows (``HIDDEN``), and how often.
     """
@@ -77,6 +78,7 @@ class Context(Struct, kw_only=True):
     roots: dict[str, str] = {}
     sources: dict[str, SourceEntry] = {}
     open_turn: bool = False
+    open_from: int = 0
     provisional: bool = False
     hidden: Counter[str] = field(default_factory=Counter)
 
@@ -85,6 +87,10 @@ class Context(Struct, kw_only=True):
         self.registry = self.registry or registry_of(session)
         self.roots = session.roots or {}
         self.sources = {source.id: source for source in session.sources or ()}
+
+    def may_run(self, number: int) -> bool:
+        """Whether what began with this record, or was last seen in it, may be running now."""
+        return self.open_turn and number >= self.open_from
 
     def source_path(self, source: str) -> str:
         """The path of a source by its id; the id where no session record names it."""

@@ -86,7 +86,9 @@ def terminal_row(context: Context, number: int, terminal: Terminal) -> Row:
         command_text(terminal.command) if terminal.command else terminal.description or terminal.terminal_id
     )
     word = _source_word(terminal)
-    row = plain_row(context, number, terminal, "terminal", title, _terminal_state(context, terminal, word))
+    row = plain_row(
+        context, number, terminal, "terminal", title, _terminal_state(context, number, terminal, word)
+    )
     row.call_id = terminal.call_id
     row.parent = context.parent_row(terminal.call_id)
     row.status = word or terminal.status
@@ -111,9 +113,10 @@ def _source_word(terminal: Terminal) -> str | None:
     return word if isinstance(word, str) and word else None
 
 
-def _terminal_state(context: Context, terminal: Terminal, word: str | None) -> State:
+def _terminal_state(context: Context, number: int, terminal: Terminal, word: str | None) -> State:
     if terminal.status == "running":
-        return "running" if context.open_turn else "unconfirmed"
+        latest = context.pairing.latest(number)
+        return "running" if context.may_run(latest) else "unconfirmed"
     if terminal.status != "exited":
         return _TERMINAL_STATES.get(terminal.status, "unconfirmed")
     if word in _EXIT_WORDS or terminal.exit_code is None:
@@ -131,7 +134,7 @@ def _never_has_code(context: Context, terminal: Terminal) -> bool:
 
 def subagent_row(context: Context, number: int, agent: Subagent) -> Row:
     """The row of an agent that no one call started."""
-    running: State = "running" if context.open_turn else "unconfirmed"
+    running: State = "running" if context.may_run(number) else "unconfirmed"
     state = running if agent.status == "running" else _AGENT_STATES.get(agent.status, "unconfirmed")
     row = plain_row(context, number, agent, "subagent", agent.name or agent.agent_id, state)
     row.call_id = agent.call_id

@@ -75,7 +75,7 @@ REDUCERS: dict[type[Record], Callable[[Context, int, Any], Row | None]] = {
 """For every record type, what makes a row of an entity: context, number of its first record, its latest
 record."""
 
-_SILENT: frozenset[type[Record] | None] = frozenset({Session, Usage, Preview, Unmapped, None})
+SILENT: frozenset[type[Record] | None] = frozenset({Session, Usage, Preview, Unmapped, None})
 """Types that make no row unless every record is asked for; None stands for types that nobody knows."""
 
 
@@ -127,7 +127,7 @@ def row_numbers(pairing: Pairing, *, audit: bool) -> Iterator[int]:
         if kind is Turn:
             if pairing.is_superseded(number):
                 continue
-        elif at != number or folded[number] or (kind in _SILENT and not audit):
+        elif at != number or folded[number] or (kind in SILENT and not audit):
             continue
         yield at
 

@@ -94,6 +94,7 @@ class Output(Struct, kw_only=True, omit_defaults=True, rename="camel"):
         omitted: Characters left out here between ``text`` and ``tail``.
         omitted_lines: Line breaks among them.
         tail: The end of a text that was cut here.
+        omitted_before: Bytes before ``text`` that are gone: of the output of what is running, the end is kept.
         original_bytes: Size of the whole text, where the source cut it and says so.
         member: The record's member that it comes from: content, exec, displayContent, raw, output, preview.
     """
@@ -103,6 +104,7 @@ class Output(Struct, kw_only=True, omit_defaults=True, rename="camel"):
     omitted: int | None = None
     omitted_lines: int | None = None
     tail: str | None = None
+    omitted_before: int | None = None
     original_bytes: int | None = None
     member: str | None = None
 

@@ -109,7 +109,7 @@ def permission_row(context: Context, number: int, permission: Permission) -> Row
         permission.title or (subject.command if subject else None) or f"permission {permission.request_id}"
     )
     state = _VERDICT_STATES[verdict_of(permission.decision)]
-    if permission.decision is None and context.open_turn:
+    if permission.decision is None and context.may_run(number):
         state = "running"
     row = plain_row(context, number, permission, "request", title, state)
     row.call_id = call_id
@@ -149,7 +149,7 @@ def input_request_row(context: Context, number: int, request: InputRequest) -> R
         or request.url
         or f"{request.mode} request"
     )
-    state = _REQUEST_STATES.get(request.status, "running" if context.open_turn else "unconfirmed")
+    state = _REQUEST_STATES.get(request.status, "running" if context.may_run(number) else "unconfirmed")
     row = plain_row(
         context, number, request, "request", first_line(title, context.limits.title) or request.mode, state
     )

@@ -1,0 +1,578 @@
+"""Rows of a session that goes on: records settled so far, and previews of what has not settled.
+
+Each call is one row that changes in place: announced, running with the end of its output, settled. Late results,
+revisions, replayed records and records out of order end in the rows that a reader of the whole session gets; a preview
+never outlives its turn. Owns the order over all streams, the identity of rows from preview to record, and what changed
+since it was last asked. Bounded: the newest records are held, others are read again; previews are bounded by the seam,
+and here in number.
+
+Must never know: files, clocks, how rows are drawn.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from callsheet.pairing import Tally, tally
+from callsheet.records import (
+    InputRequest,
+    Message,
+    Permission,
+    Reasoning,
+    Record,
+    Session,
+    ToolCall,
+    ToolResult,
+    Unknown,
+)
+from callsheet.registry.when import MISSING
+from callsheet.rows.calls import kind_of
+from callsheet.rows.context import View
+from callsheet.rows.growing import Growing
+from callsheet.rows.inputs import title_of
+from callsheet.rows.nested import DEEPEST, Nested
+from callsheet.rows.roll import WHOLE
+from callsheet.rows.row import Limits, Output, Row, RowKind, State
+from callsheet.rows.text import Blob, cut, first_line, raw_value
+from callsheet.seam import (
+    CallPreview,
+    Event,
+    MessagePreview,
+    Noted,
+    OutputPreview,
+    Recorded,
+    RequestClosed,
+    RequestOpened,
+    ThoughtPreview,
+    TurnChanged,
+    TurnState,
+    Waiting,
+)
+
+HELD = 512
+"""Records that are held in memory."""
+OUTPUTS = 128
+"""Running calls whose last output is held, each of them bounded by the seam."""
+PREVIEWS = 512
+"""Rows of what has not settled."""
+AHEAD = 10_000
+"""Records of one stream that came before others that belong in front of them."""
+
+Fetch = Callable[[str, int], Record | Unknown]
+"""Reads a record again by its stream and number."""
+_Key = tuple[str, str]
+
+
+class LiveChange(Struct):
+    """What changed since it was last asked.
+
+    Attributes:
+        changed: Positions of rows that say something else.
+        added: Positions of new rows, ascending.
+        anew: The order changed too: everything is to be drawn anew.
+    """
+
+    changed: list[int]
+    added: list[int]
+    anew: bool
+
+
+class _Segment(NamedTuple):
+    """Rows that stand together: some of a stream's, or previews.
+
+    Attributes:
+        start: Position of the first.
+        stream: Number of the stream; -1 for previews.
+        low: The first of them among the stream's rows; -1 for the notice before a stream that no call leads to.
+    """
+
+    start: int
+    stream: int
+    low: int
+    depth: int
+
+
+class _Preview(Struct):
+    key: int
+    row: Row
+
+
+class LiveRows:
+    """The rows of a session that goes on (``rows.Rows``).
+
+    Args:
+        fetch: Reads a record again.
+        blob: Reads blobs.
+        view: What is drawn.
+
+    Attributes:
+        waiting: Requests that wait for an answer, by their ids.
+        note: What the agent's shell noted last.
+        turn: State of the turn.
+    """
+
+    def __init__(self, fetch: Fetch, blob: Blob | None = None, view: View = View(harness=False)) -> None:  # noqa: B008
+        self._fetch = fetch
+        self._blob = blob
+        self._view = view
+        self._streams: list[Growing] = []
+        self._numbers: dict[str, int] = {}
+        self._recent: OrderedDict[tuple[str, int], Record] = OrderedDict()
+        self._ahead: dict[str, dict[int, Record]] = {}
+        self._previews: OrderedDict[_Key, _Preview] = OrderedDict()
+        self._outputs: OrderedDict[int, OutputPreview] = OrderedDict()
+        self._aliases: dict[int, int] = {}
+        self._origins: dict[int, int] = {}
+        self._next = -1
+        self._size = 0
+        self._asked: set[str] = set()
+        self._segments: list[_Segment] | None = None
+        self._changed: set[int] = set()
+        self._added: set[int] = set()
+        self._anew = False
+        self.waiting: dict[str, Waiting] = {}
+        self.note: str | None = None
+        self.turn: TurnState = "settled"
+
+    # -- what comes ---------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        """Takes an event of the turn, or a record of what was before it."""
+        match event:
+            case Recorded():
+                self._record(event.stream, event.record)
+            case CallPreview():
+                self._call_preview(event)
+            case OutputPreview():
+                self._output_preview(event)
+            case ThoughtPreview() | MessagePreview():
+                self._text_preview(event)
+            case RequestOpened():
+                self.waiting[event.request.request_id] = event.request
+                self._preview(("request", event.request.request_id), _request_row(event.request))
+            case RequestClosed():
+                self.waiting.pop(event.request_id, None)
+                self._close_request(event)
+            case TurnChanged():
+                self._change_turn(event)
+            case Noted():
+                self.note = event.text
+
+    def _change_turn(self, event: TurnChanged) -> None:
+        was, self.turn = self.turn, event.state
+        if event.state == "settled":
+            self._anew |= bool(self._previews)
+            self._previews.clear()
+            self._outputs.clear()
+            self.waiting.clear()
+            self._segments = None
+            for number, stream in enumerate(self._streams):
+                self._changed |= {self._key(number, first) for first in stream.end_turn()}
+        elif was == "settled":
+            self._asked.clear()
+            for stream in self._streams:
+                stream.begin_turn()
+
+    def _record(self, stream: str, record: Record) -> None:
+        number = self._numbers.get(stream)
+        if number is None:
+            number = self._begin(stream)
+        growing = self._streams[number]
+        known = len(growing.pairing)
+        if record.seq < known:
+            return  # a replay: it is there already
+        if record.seq > known:
+            ahead = self._ahead.setdefault(stream, {})
+            if len(ahead) < AHEAD:
+                ahead[record.seq] = record
+            return
+        self._add(number, growing, record)
+        ahead = self._ahead.get(stream, {})
+        while (following := ahead.pop(len(growing.pairing), None)) is not None:
+            self._add(number, growing, following)
+
+    def _begin(self, stream: str) -> int:
+        number = self._numbers[stream] = len(self._streams)
+        growing = Growing(stream, lambda at: self._read(stream, at), self._blob, self._view)
+        if self.turn != "settled":
+            growing.begin_turn()
+        self._streams.append(growing)
+        self._anew |= number > 0
+        self._segments = None
+        return number
+
+    def _read(self, stream: str, number: int) -> Record | Unknown:
+        found = self._recent.get((stream, number))
+        return self._fetch(stream, number) if found is None else found
+
+    def _add(self, number: int, growing: Growing, record: Record) -> None:
+        self._recent[growing.name, len(growing.pairing)] = record
+        if len(self._recent) > HELD:
+            self._recent.popitem(last=False)
+        touched = growing.add(record)
+        self._segments = None
+        if isinstance(record, Permission | InputRequest):
+            self._asked.add(record.request_id)
+        taken = [key for key in self._moot(record) if key in self._previews]
+        own = growing.pairing.first(len(growing.pairing) - 1)
+        for first in touched.added:
+            if taken and first == own:
+                self._become(number, first, taken.pop(0))
+            else:
+                self._added.add(self._key(number, first))
+        for key in taken:
+            self._drop(key)
+        self._changed |= {self._key(number, first) for first in touched.changed}
+        self._anew |= touched.moved or bool(touched.removed)
+
+    # -- previews -----------------------------------------------------------------------------------------------
+
+    def _moot(self, record: Record) -> list[_Key]:
+        """The previews that a record makes moot, the one that it takes the place of first."""
+        match record:
+            case ToolCall():
+                return [("call", record.call_id)]
+            case ToolResult():
+                return [("call", record.call_id or "")]
+            case Message():
+                return [key for key in self._previews if key[0] == "message"]
+            case Reasoning():
+                return [key for key in self._previews if key[0] == "thought"]
+            case Permission() | InputRequest():
+                return [("request", record.request_id)]
+            case _:
+                return []
+
+    def _become(self, stream: int, first: int, key: _Key) -> None:
+        """A record takes the place of its preview, and its identity."""
+        before = next(iter(self._previews))
+        preview = self._previews.pop(key)
+        self._segments = None
+        records = [segment.stream for segment in self._layout() if segment.stream >= 0]
+        growing = self._streams[stream]
+        # Where other rows stand between the preview and the record, they change their order.
+        is_last = records[-1:] == [stream] and growing.index_of(first) == len(growing) - 1
+        self._anew |= before != key or not is_last
+        own = _own_key(stream, first)
+        self._aliases[own] = preview.key
+        self._origins[preview.key] = own
+        if preview.key not in self._added:
+            self._changed.add(preview.key)
+
+    def _drop(self, key: _Key) -> None:
+        preview = self._previews.pop(key, None)
+        if preview is not None:
+            self._added.discard(preview.key)
+            self._changed.discard(preview.key)
+            self._anew = True
+            self._segments = None
+
+    def _preview(self, key: _Key, row: Row) -> None:
+        held = self._previews.get(key)
+        if held is not None:
+            held.row = row
+            if held.key not in self._added:
+                self._changed.add(held.key)
+            return
+        if self._is_recorded(key):
+            return
+        if len(self._previews) >= PREVIEWS:
+            self._drop(next(iter(self._previews)))
+        self._previews[key] = _Preview(self._next, row)
+        self._added.add(self._next)
+        self._next -= 1
+        self._segments = None
+
+    def _is_recorded(self, key: _Key) -> bool:
+        kind, name = key
+        if kind == "call":
+            return self._call(name) is not None
+        return kind == "request" and name in self._asked
+
+    def _call(self, call_id: str) -> tuple[int, int] | None:
+        for number, stream in enumerate(self._streams):
+            first = stream.pairing.call(call_id)
+            if first is not None and first >= stream.context.open_from:
+                return number, first
+        return None
+
+    def _call_preview(self, event: CallPreview) -> None:
+        found = self._call(event.call)
+        if found is not None:
+            self._changed.add(self._key(*found))
+            return
+        self._preview(("call", event.call), self._call_row(event))
+
+    def _call_row(self, event: CallPreview) -> Row:
+        raw = _whole_json(event.input)
+        call = ToolCall(call_id=event.call, call_id_source="native", name=event.name, title=event.title)
+        if raw is not None:
+            call.input = raw
+        context = self._streams[0].context if self._streams else None
+        tool = context.tool(event.name) if context is not None else None
+        title = title_of(call, raw_value(raw) if raw is not None else MISSING, tool, Limits().title)
+        row = _preview_row(kind_of(call, None, tool), title.text, f"call {event.call}")
+        row.name, row.call_id = event.name, event.call
+        if raw is None and event.input:
+            row.input_text, row.more_input = cut(event.input, Limits().input), [""]
+        return row
+
+    def _output_preview(self, event: OutputPreview) -> None:
+        """Takes the end of a call's output so far; of a call that nobody announced there is no row to show it in."""
+        found = self._call(event.call)
+        held = self._previews.get(("call", event.call))
+        if found is not None:
+            key = self._key(*found)
+        elif held is not None:
+            key = held.key
+        else:
+            return
+        self._outputs[key] = event
+        self._outputs.move_to_end(key)
+        if len(self._outputs) > OUTPUTS:
+            self._outputs.popitem(last=False)
+        if key not in self._added:
+            self._changed.add(key)
+
+    def _put_output(self, key: int, row: Row) -> Row:
+        output = self._outputs.get(key)
+        if output is None or row.result is not None or row.state != "running":
+            return row
+        shown = Output(
+            text=output.text, truncated=True, omitted_before=output.omitted_bytes or None, member="preview"
+        )
+        return row.changed(output=shown)
+
+    def _text_preview(self, event: MessagePreview | ThoughtPreview) -> None:
+        thought = isinstance(event, ThoughtPreview)
+        kind: RowKind = "thought" if thought else "message"
+        row = _preview_row(kind, first_line(event.text, Limits().title) or "…", f"{kind} {event.key}")
+        row.author = None if thought else "model"
+        row.output = Output(text=event.text, truncated=True, member="preview")
+        self._preview((kind, event.key), row)
+
+    def _close_request(self, event: RequestClosed) -> None:
+        held = self._previews.get(("request", event.request_id))
+        if held is None:
+            return
+        held.row = held.row.changed(
+            state="completed" if event.how == "answered" else "cancelled",
+            status=": ".join(word for word in (event.how, event.said) if word),
+        )
+        self._changed.add(held.key)
+
+    # -- where they stand ---------------------------------------------------------------------------------------
+
+    def _key(self, stream: int, first: int) -> int:
+        own = _own_key(stream, first)
+        return self._aliases.get(own, own)
+
+    def _layout(self) -> list[_Segment]:
+        if self._segments is None:
+            self._segments = []
+            self._size = 0
+            self._lay_out()
+        return self._segments
+
+    def _lay_out(self) -> None:
+        left = dict.fromkeys(range(1, len(self._streams)))
+        if self._streams:
+            self._walk(0, 0, left)
+        while left:
+            number = next(iter(left))
+            del left[number]
+            self._put(number, -1, 1, 1)
+            self._walk(number, 1, left)
+        self._put(-1, 0, len(self._previews), 0)
+
+    def _put(self, stream: int, low: int, count: int, depth: int) -> None:
+        assert self._segments is not None
+        if count:
+            self._segments.append(_Segment(self._size, stream, low, depth))
+            self._size += count
+
+    def _walk(self, number: int, depth: int, left: dict[int, None]) -> None:
+        growing = self._streams[number]
+        low = 0
+        for index, child in self._children(growing):
+            if child in left and depth < DEEPEST:
+                del left[child]
+                self._put(number, low, index + 1 - low, depth)
+                self._walk(child, depth + 1, left)
+                low = index + 1
+        self._put(number, low, len(growing) - low, depth)
+
+    def _children(self, growing: Growing) -> list[tuple[int, int]]:
+        found = []
+        for name, (first, record) in growing.agents.items():
+            index, number = growing.index_of(first), self._numbers.get(name)
+            if index is not None and number is not None:
+                found.append((index, record, number))
+        return [(index, number) for index, _, number in sorted(found)]
+
+    def _place(self, at: int) -> tuple[_Segment, int]:
+        layout = self._layout()
+        if not 0 <= at < len(self):
+            raise IndexError(at)
+        segment = layout[bisect_right(layout, at, key=lambda one: one.start) - 1]
+        return segment, at - segment.start
+
+    def __len__(self) -> int:
+        self._layout()
+        return self._size
+
+    def key(self, at: int) -> int:
+        """The identity of the row at a position, from its preview on."""
+        segment, inner = self._place(at)
+        if segment.stream < 0:
+            return self._preview_at(inner).key
+        if segment.low < 0:
+            return _own_key(segment.stream, -1)
+        return self._key(segment.stream, self._streams[segment.stream].first_at(segment.low + inner))
+
+    def position(self, key: int) -> int | None:
+        """Where a row stands now; None when it is gone."""
+        own = self._origins.get(key, key)
+        layout = self._layout()
+        if own < 0:
+            inner = next((at for at, one in enumerate(self._previews.values()) if one.key == own), None)
+            return None if inner is None else layout[-1].start + inner
+        stream, first = divmod(own, _STREAM)
+        index = -1 if first == _STREAM - 1 else self._streams[stream].index_of(first)
+        if index is None:
+            return None
+        found = None
+        for segment in layout:
+            if segment.stream == stream and (
+                segment.low == index if index < 0 else 0 <= segment.low <= index
+            ):
+                found = segment
+        return None if found is None else found.start + index - found.low
+
+    def _preview_at(self, inner: int) -> _Preview:
+        for at, preview in enumerate(self._previews.values()):
+            if at == inner:
+                return preview
+        raise IndexError(inner)
+
+    def nested(self, at: int, *, whole: bool = False) -> Nested:
+        """The row at a position, and its depth."""
+        segment, inner = self._place(at)
+        if segment.stream < 0:
+            preview = self._preview_at(inner)
+            return Nested(0, self._put_output(preview.key, preview.row))
+        growing = self._streams[segment.stream]
+        name = growing.name
+        if segment.low < 0:
+            title = f"agent {name}: no record says which call started it"
+            return Nested(
+                1,
+                Row(
+                    row=f"{name}/",
+                    kind="notice",
+                    state="completed",
+                    title=title,
+                    record=f"{name}/",
+                    stream=name,
+                ),
+            )
+        first = growing.first_at(segment.low + inner)
+        row = self._put_output(self._key(segment.stream, first), growing.row(first, WHOLE if whole else None))
+        if segment.stream:
+            row.row = f"{name}/{row.row}"
+            row.parent = f"{name}/{row.parent}" if row.parent else self._parent(segment.stream)
+            row.stream = name
+        return Nested(segment.depth, row)
+
+    def _parent(self, stream: int) -> str | None:
+        """The row below which a stream of an agent stands."""
+        name = self._streams[stream].name
+        for number, growing in enumerate(self._streams):
+            found = growing.agents.get(name)
+            if found is not None and number != stream and growing.index_of(found[0]) is not None:
+                own = growing.context.row_id(found[0])
+                return f"{growing.name}/{own}" if number else own
+        return f"{name}/"
+
+    def kind(self, at: int) -> RowKind:
+        """The kind of the row at a position."""
+        return self.nested(at).row.kind
+
+    def state(self, at: int) -> State:
+        """The state of the row at a position."""
+        return self.nested(at).row.state
+
+    # -- what changed -------------------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session | None:
+        """The head of the session's own stream."""
+        return self._streams[0].session if self._streams else None
+
+    def counts(self) -> Tally:
+        """Calls of all streams and how they stand, counted as they came; nothing else is counted here."""
+        found = Tally()
+        for stream in self._streams:
+            found.add(stream.counts)
+        return found
+
+    def tally(self) -> Tally:
+        """Counts of all streams, counted anew."""
+        found = Tally()
+        for stream in self._streams:
+            found.add(tally(stream.pairing))
+        return found
+
+    def take(self) -> LiveChange:
+        """What changed since it was last asked."""
+        change = LiveChange([], [], self._anew)
+        if not self._anew:
+            change.changed = sorted(self._positions(self._changed - self._added))
+            change.added = sorted(self._positions(self._added))
+        self._changed.clear()
+        self._added.clear()
+        self._anew = False
+        return change
+
+    def _positions(self, keys: set[int]) -> Iterator[int]:
+        for key in keys:
+            at = self.position(key)
+            if at is not None:
+                yield at
+
+
+_STREAM = 1 << 40
+
+
+def _own_key(stream: int, first: int) -> int:
+    """A key for an entity of a stream; previews have keys below 0."""
+    return stream * _STREAM + first % _STREAM
+
+
+def _whole_json(text: str | None) -> Raw | None:
+    if not text:
+        return None
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+    return Raw(text.encode())
+
+
+def _preview_row(kind: RowKind, title: str, name: str) -> Row:
+    return Row(row=name, kind=kind, state="running", title=cut(title, Limits().title), record=name)
+
+
+def _request_row(request: Waiting) -> Row:
+    title = request.title or "the agent asks"
+    row = _preview_row(
+        "request", first_line(title, Limits().title) or "request", f"request {request.request_id}"
+    )
+    row.call_id = request.call
+    return row
