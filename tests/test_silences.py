@@ -72,9 +72,11 @@ def test_no_silence_is_about_what_a_fact_gives() -> None:
     for name in HARNESSES:
         registry = load(name)
         for one in registry.never:
-            if not one.tools and any(_speaks(fact, one.record, one.member) for fact in registry.fact):
+            if not (one.tools or one.kinds) and any(
+                _speaks(fact, one.record, one.member) for fact in registry.fact
+            ):
                 loud.add((name, one.record, one.member))
-        for row in registry.silence:
+        for row in (row for row in registry.silence if not row.kinds):
             if row.value not in (None, "*"):
                 facts = (fact for fact in registry.fact if _speaks(fact, row.record, row.member))
                 words = (written_words(registry, fact, row.member) for fact in facts)
@@ -163,3 +165,11 @@ def test_the_command(tmp_path: Path) -> None:
     assert (told.returncode, told.stdout.count("\n")) == (1, 1)
     assert run("--missing", "claude-code").stdout == ""
     assert next(name for name, _ in pages()) == "silences.md"
+
+
+def test_a_source_may_be_silent_about_what_another_of_its_harness_says() -> None:
+    cell = answer(load("claude-code"), Question("permission", "options"))
+    assert cell.sign == "written"
+    assert "; not in claude-code: " in cell.text
+    kinds = {kind for row in (*load("claude-code").never, *load("claude-code").silence) for kind in row.kinds}
+    assert kinds == set(load("claude-code").harness.kinds)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.audit.frames import LOGS
 from tests.audit.sessions import SESSION, agent_session, main_session, session_with_requests, titled
 
 from callsheet.audit import Finding, audit_bundle
@@ -61,17 +62,29 @@ def made(native: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def bundles(made: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def bundles(made: list[Path], streamed: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Every true bundle."""
     out = tmp_path_factory.mktemp("bundles")
     golden = sorted((ROOT / "tests" / "native" / "claude_code").glob("*/*/native"))
     codex = ROOT / "examples" / "codex"
     return [
         *made,
+        *streamed,
         *imported([ROOT / "examples" / "claude-code", *golden], out),
         *imported([codex / "sessions", codex / "archived_sessions"], out, "codex"),
         *imported([codex / "exec"], out, "codex-exec"),
     ]
+
+
+@pytest.fixture(scope="session")
+def streamed(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Bundles of the made-up frame logs."""
+    folder = tmp_path_factory.mktemp("frames")
+    bundles = []
+    for name, text in LOGS.items():
+        (folder / f"{name}.jsonl").write_text(text)
+        bundles += imported([folder / f"{name}.jsonl"], folder / name, "claude-code-stream")
+    return bundles
 
 
 def imported(paths: list[Path], out: Path, kind: str = "claude-code") -> list[Path]:

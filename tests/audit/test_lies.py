@@ -26,8 +26,8 @@ BY_OTHER_MEANS = {
     ("tool_result", "capture.content.blob"): "the result's own entry speaks first",
 }
 """Facts whose entries only say where to look."""
-LIVE_ONLY = {"permission", "preview"}
-"""Record types that a stored Claude Code file never gives."""
+LIVE_ONLY = {"preview"}
+"""Record types that Claude Code never gives: no frame shows the output of a running call."""
 
 
 def general(path: str) -> str:

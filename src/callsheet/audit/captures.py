@@ -53,12 +53,21 @@ def _state(case: Case, facts: Facts, member: str, capture: Json) -> Claim:
     path: Path = ("capture", member, "state")
     state = capture.get("state")
     claims = list(facts.check(case, path, state))
-    if claims[0].evidence is not None or claims[0].why not in (NO_ENTRY, NOWHERE):
-        return claims[0]  # the source gives it a state, this one or another
+    if claims[0].evidence is not None:
+        return claims[0]
+    unsent = (case.kind, member) == (
+        "tool_result",
+        "content",
+    )  # of what was not sent nothing is cut off either
+    silent = state == "absent" and "blob" not in capture and _is_silent(case, facts, member)
+    if silent and unsent:
+        return Claim(path, state, Evidence("absent"))
+    if claims[0].why not in (NO_ENTRY, NOWHERE):
+        return claims[0]  # the source gives it another state
     if state == "external":
         evidence = _external(case, facts, member, capture)
         return Claim(path, state, evidence, "the blob does not hold what the source says")
-    if state == "absent" and "blob" not in capture and _is_silent(case, facts, member):
+    if silent:
         return Claim(path, state, Evidence("absent"))
     return Claim(path, state, None, "nothing in the source gives it this state")
 

@@ -91,7 +91,7 @@ class Case:
         """The agent's version on a line, else that of the session record."""
         marks = self.registry.marks
         found = follow(cite.root, marks.version) if marks.version else MISSING
-        if marks.version and cite.root is not MISSING:
+        if marks.version and cite.root is not MISSING and cite.source.entry.kind not in marks.frames:
             return found if isinstance(found, str) else None
         return self.ledger.head.version
 
@@ -126,7 +126,10 @@ class Case:
 
     def pointed(self, cite: Cite, pointer: str, bound: tuple[int, ...] = ()) -> Iterator[Pointed]:
         """The values at one pointer of an entry."""
-        if pointer.startswith("@"):
+        if pointer.startswith("@line"):
+            for at, value in walk(self.reading.root_at(cite.source, cite.line), pointer[5:], bound):
+                yield Pointed(at, value)
+        elif pointer.startswith("@"):
             path = PurePath(cite.source.entry.path.replace("\\", "/"))
             named = {"@path": str(path), "@stem": path.name.partition(".")[0], "@folder": path.parent.name}
             if pointer in named:

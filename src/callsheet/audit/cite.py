@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from callsheet.audit.aliases import aliased
 from callsheet.audit.branches import Branches
 from callsheet.audit.finding import REF, Claim, Evidence, Json
 from callsheet.audit.scan import Scan
@@ -214,6 +215,9 @@ class Reading:
         if pointer and part is MISSING:
             found.claims.append(Claim((*path, "pointer"), pointer, None, "leads nowhere in the cited line"))
             return
+        registry = self._registries.get(source.entry.kind)
+        if registry is not None and source.entry.kind in registry.marks.frames:
+            root = aliased(registry, root)
         place = f"{source.entry.path}:{line}" if line else source.entry.path
         evidence = Evidence("ref", index, place, pointer)
         found.claims.append(Claim(path, ref.get("sha256"), evidence))

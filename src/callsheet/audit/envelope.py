@@ -85,6 +85,7 @@ def check_native(case: Case, facts: Facts) -> Iterator[Claim]:
     if not isinstance(native, dict):
         return
     known = facts.roles.get(case.kind, set()) | ({REQUEST} if case.kind == "tool_result" else set())
+    known = known | set(case.registry.marks.silent)
     for cite in case.cites:
         if cite.role not in known:
             path = ("native", "refs", cite.number, "role")

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from callsheet.audit.aliases import unwrapped
 from callsheet.audit.branches import Entries
 from callsheet.audit.sources import ROWS, Source, frame_of
-from callsheet.audit.values import above, last_index, line_of, unit_index, unit_key
+from callsheet.audit.values import above, last_index, line_of, unit_index, unit_key, walk
 from callsheet.registry import Registry
 from callsheet.registry.facts import Spoken, Unit
 from callsheet.registry.when import MISSING, follow, matches
@@ -142,9 +143,13 @@ class Scan:
         for unit in registry.unit if registry else ():
             self.units.setdefault(unit.record, Units())
         self._servers = [row for row in registry.provider if row.get("server")] if registry else []
+        self._listed = [row for row in registry.provider if row.get("servers")] if registry else []
+        self.configured: set[str] = set()
+        self.tools: dict[str, str] = {}
         self.has_units = reads = registry is not None and source.entry.kind in registry.harness.kinds
         self.entries = Entries() if registry is not None and registry.marks.parent else None
         self._rows = source.entry.encoding == ROWS
+        self._frames = registry is not None and source.entry.kind in registry.marks.frames
         if not source.has_lines:
             return
         document = self._document(source) if reads else None
@@ -179,6 +184,8 @@ class Scan:
         except NotJson:
             return
         registry = self._registry
+        if self._frames:
+            root = unwrapped(root)
         if registry is None or not isinstance(root, dict):
             return
         self._take_units(number, root)
@@ -202,6 +209,8 @@ class Scan:
         self._note_thread(number, root)
         for row in self._servers:
             self._note_pair(row, root)
+        for row in self._listed:
+            self._note_listed(row, root)
 
     def _take_units(self, number: int, root: Any) -> None:
         """Notes the units of a line, in the order of their places."""
@@ -280,6 +289,16 @@ class Scan:
         if isinstance(call_id, str) and server and tool:
             pair = (server, tool)
             self.named[call_id] = pair if self.named.setdefault(call_id, pair) == pair else None
+
+    def _note_listed(self, row: dict[str, Any], root: Any) -> None:
+        """Servers that a frame lists, and the tools that a frame names for calls."""
+        self.configured.update(one for _, one in walk(root, row["servers"], ()) if isinstance(one, str))
+        ids = [one for _, one in walk(root, row["calls"], ())]
+        named = [one for _, one in walk(root, row["tools"], ())]
+        if len(ids) == len(named):
+            self.tools.update(
+                (one, tool) for one, tool in zip(ids, named, strict=True) if isinstance(one, str)
+            )
 
     def run_of(self, line: int) -> int:
         """How many runs have begun up to a line."""

@@ -23,6 +23,20 @@ from callsheet.audit.cite import Cite
 from callsheet.audit.frames import FRAMES
 from callsheet.audit.scan import found_units
 from callsheet.audit.shapes import SHAPES
+from callsheet.audit.stream_json import (
+    calls_by_then,
+    host_choice,
+    host_decision,
+    is_framed,
+    is_refused,
+    offers,
+    own_input,
+    own_text,
+    secret_form,
+    sole_window,
+    still_open,
+    task_state,
+)
 from callsheet.records import TYPES
 from callsheet.registry import LineRule, Rule, first
 from callsheet.registry.facts import Fact, Unit
@@ -68,10 +82,14 @@ def provider(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
         if not isinstance(prefix, str) or not name.startswith(prefix):
             continue
         pair: tuple[str, str] | None = None
-        if row["identity"] == "unknown":
+        if "servers" in row:
+            tool = scan.tools.get(_native_id(case, cite) or "")
+            makers = [one for one in scan.configured if tool and composite(prefix, one, tool) == name]
+            pair = (makers[0], tool) if tool is not None and len(makers) == 1 else None
+        elif row["identity"] == "unknown":
             found = {"kind": row["kind"], "identity": "unknown"}
             continue
-        if "call" in row:
+        elif "call" in row:
             named = scan.named.get(_native_id(case, cite) or "")
             pair = named if named is not None and composite(prefix, *named) == name else None
         else:
@@ -101,6 +119,9 @@ def call_id(case: Case, cite: Cite, native: Any, by: Any) -> Any:
     """The id of the call with a native id; a derived one where the file tells several such calls apart (decision 3)."""
     if not isinstance(native, str):
         return MISSING
+    if is_framed(case, cite):
+        made = native.startswith("#") and not case.scan(cite).makers(native)
+        return MISSING if made or (cite.role != "call" and calls_by_then(case, cite, native) > 1) else native
     scan = case.scan(cite)
     repeats = case.ledger.repeats.get(cite.source.entry.id, set())
     twins = scan.twins(native, repeats)
@@ -216,9 +237,10 @@ def _first(case: Case, cite: Cite, rules: list[Rule]) -> Rule | None:
 
 
 def status(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
-    """The source's own outcome (ASR-258)."""
+    """The source's own outcome (ASR-258); where another frame records a refusal, an error or nothing is that."""
     rule = _first(case, cite, case.registry.status)
-    return (rule.then if rule else None) or "unknown"
+    found = (rule.then if rule else None) or "unknown"
+    return "denied" if found in ("failed", "unknown") and is_refused(case) else found
 
 
 def told_status(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
@@ -305,7 +327,7 @@ def state(case: Case, cite: Cite, fact: Fact, values: list[Any]) -> Any:
 
 def author(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """Who wrote a message, by the ``[[line]]`` table."""
-    text = follow(cite.root, cite.pointer)
+    text = cite.part if cite.pointer else cite.root
     if isinstance(text, dict):
         text = text.get("text")
     tag = wrapped_in(text)
@@ -453,6 +475,15 @@ TABLES: dict[str, Table] = {
     "agent_file": agent_file,
     "answers": answers,
     "task_id": task_id,
+    "own_text": own_text,
+    "own_input": own_input,
+    "offers": offers,
+    "host_decision": host_decision,
+    "host_choice": host_choice,
+    "secret_form": secret_form,
+    "task_state": task_state,
+    "sole_window": sole_window,
+    "still_open": still_open,
     **SHAPES,
     **TREES,
     **FILES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from callsheet.harness._port import Stored
 from callsheet.harness._port.live import LiveAgent
 from callsheet.harness.acp import ACP, ACP_AGENTS
-from callsheet.harness.claude_code import CLAUDE_CODE
+from callsheet.harness.claude_code import CLAUDE_CODE, CLAUDE_CODE_STREAM
 from callsheet.harness.codex import CODEX, CODEX_AGENT, CODEX_APP_SERVER, CODEX_EXEC
 from callsheet.harness.gemini import GEMINI
 from callsheet.harness.openclaw import OPENCLAW
@@ -18,6 +18,7 @@ from callsheet.harness.t3code import T3CODE
 HARNESSES: tuple[Stored, ...] = (
     *(OPENCLAW, T3CODE, ACP, GEMINI, OPENCODE),
     *(CODEX, CODEX_EXEC, CODEX_APP_SERVER),
+    CLAUDE_CODE_STREAM,
     CLAUDE_CODE,
 )
 """Every adapter of stored files, in the order in which a file is offered to them."""

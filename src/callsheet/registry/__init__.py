@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from callsheet.registry.facts import Fact, Marks, Unit
+from callsheet.registry.facts import Alias, Fact, Marks, Unit
 from callsheet.registry.versions import Versions, in_ranges
 from callsheet.registry.when import Conditions, matches
 
@@ -123,7 +123,7 @@ class StateRule(Struct, kw_only=True):
     then: str
     pointer: str | None = None
     tag: str | None = None
-    value: str | None = None
+    value: str | bool | None = None
     note: str | None = None
 
 
@@ -182,25 +182,30 @@ class AgentRule(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Never(Struct, kw_only=True):
-    """A member that this harness never records; feeds the words 'not recorded'."""
+    """A member that this harness never records; feeds the words 'not recorded'.
+
+    With ``kinds`` only its sources of these kinds are silent about it.
+    """
 
     record: str
     member: str
     note: str = ""
     tools: list[str] = []
+    kinds: list[str] = []
 
 
 class Silence(Struct, kw_only=True, forbid_unknown_fields=True):
     """A word that this harness never writes, or a member whose absence is no news on a row.
 
     ``unseen``: it may well be recorded, but no file or capture shows it. ``member`` ``*``: the whole record type.
-    ``value`` ``*``: every word of the member that no fact gives.
+    ``value`` ``*``: every word of the member that no fact gives. ``kinds``: as for ``Never``.
     """
 
     record: str
     member: str
     value: str | bool | None = None
     unseen: bool = False
+    kinds: list[str] = []
     note: str
 
 
@@ -251,6 +256,7 @@ class Registry(Struct, kw_only=True):
     fact: list[Fact] = []
     unit: list[Unit] = []
     marks: Marks = Marks()
+    alias: list[Alias] = []
     caution: list[Caution] = []
     store: list[Store] = []
     agent: list[AgentRule] = []
@@ -262,7 +268,10 @@ class Registry(Struct, kw_only=True):
     def is_never(self, record: str, member: str, tool: str | None = None) -> bool:
         """Whether the harness never records this member (for this tool)."""
         return any(
-            entry.record == record and entry.member == member and (not entry.tools or tool in entry.tools)
+            entry.record == record
+            and entry.member == member
+            and not entry.kinds
+            and (not entry.tools or tool in entry.tools)
             for entry in self.never
         )
 

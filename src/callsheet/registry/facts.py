@@ -8,7 +8,8 @@ Pointers: ``/a/0`` from the root of the cited line, ``./a`` from the part that t
 ``../a`` and ``../../a`` from what that part stands in, ``""`` the root, ``*`` each element: the first ``*`` is the
 element that the member's first ``*`` stands for, and so on; one that the member does not bind runs over all elements.
 ``@path``, ``@stem`` and ``@folder`` are the path of the cited source, its file name without suffix, and the name of its
-folder; ``@key/a`` is a member of the cited row's key; ``#`` is the index of the part in its list.
+folder; ``@key/a`` is a member of the cited row's key; ``#`` is the index of the part in its list;
+``@line/a`` stands in the line that the cited frame stands in (who sent it, when it was received).
 
 Must never know: records as types, what a native line means.
 """
@@ -108,6 +109,30 @@ class Spoken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: str = ""
 
 
+class Alias(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A member of a frame under the name that stored lines of the same agent have for it.
+
+    So the tables of stored lines speak of frames too. A ref cites the frame as it is; only what the tables ask of its
+    root sees the other names.
+
+    Attributes:
+        member: The name in stored lines.
+        pointer: Where it stands in the frame.
+        then: The value itself, wherever ``pointer`` leads to anything.
+        words: Names inside the value that stored lines spell differently.
+        same: Two pointers whose values must be equal, or the frame has no such member.
+        when: Must hold on the frame.
+    """
+
+    member: str
+    pointer: str = ""
+    when: Conditions = {}
+    then: Any = UNSET
+    words: dict[str, str] = {}
+    same: list[str] = []
+    note: str | None = None
+
+
 class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where lines carry what the tables ask about.
 
@@ -148,6 +173,10 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         document: A source may be one JSON document over several lines: it is one unit then, on line 1.
         spoken: Where the messages of the model stand in sources that are a document each.
         message: From a cited part to the id of the message that it stands in.
+        frames: Kinds of sources that are frame logs: a line may wrap a frame, as ``{dir, frame}``. Their frames have
+            the names of ``[[alias]]`` besides their own, and name no version: the session record's counts.
+        silent: Roles of frames that say nothing of a record by themselves: pieces that a completed part replaces.
+        track: On a frame, the pointers that tell whose conversation it belongs to: the first that is there.
     """
 
     version: str = ""
@@ -184,6 +213,9 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     document: bool = False
     spoken: list[Spoken] = []
     message: str = ""
+    frames: list[str] = []
+    silent: list[str] = []
+    track: list[str] = []
 
 
 COMMON: tuple[Fact, ...] = (

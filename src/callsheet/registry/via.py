@@ -72,6 +72,15 @@ def ms_to_rfc3339(value: Any) -> Any:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{int(value) % 1000:03}Z"
 
 
+def secs_to_rfc3339(value: Any) -> Any:
+    """A count of seconds since 1970, with a fraction, as RFC 3339 UTC, three digits of a second."""
+    return (
+        ms_to_rfc3339(round(float(value) * 1000))
+        if json_type(value) == "number" and abs(value) < 1e12
+        else MISSING
+    )
+
+
 def secs_nanos(value: Any) -> Any:
     """Milliseconds of a duration: ``{secs, nanos}``, or a plain number of seconds."""
     if isinstance(value, dict):
@@ -209,6 +218,7 @@ PURE: dict[str, Callable[..., Any]] = {
     "json_text": json_text,
     "utc": utc,
     "ms_to_rfc3339": ms_to_rfc3339,
+    "secs_to_rfc3339": secs_to_rfc3339,
     "secs_nanos": secs_nanos,
     "difference": difference,
     "file_url": file_url,

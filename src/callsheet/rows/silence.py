@@ -65,7 +65,7 @@ def not_recorded(
             if capture.state in _SILENT and capture.blob is None and member_of(record, path) is None:
                 found[path] = None
         for entry in registry.never if registry else ():
-            if entry.record != type_name(record) or entry.member not in _PLACES:
+            if entry.record != type_name(record) or entry.member not in _PLACES or entry.kinds:
                 continue
             if not has_run and entry.member in _OF_A_RUN:
                 continue

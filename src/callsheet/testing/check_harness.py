@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -36,6 +36,8 @@ from callsheet.wire.lossless import NotJson, decode, decode_values, lossless
 
 SMALL = 1 << 15
 """Bytes of a source up to which it is also read in chunks of a few bytes."""
+_WRAPPER = frozenset({"dir", "frame", "ts", "ms", "t"})
+"""Members of a line of a frame log (``harness._port.frames``)."""
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 
 
@@ -166,11 +168,26 @@ class _Seen:
         at = 0
         for start, end in [*ranges, (len(data), len(data))]:
             hole = data[at:start]
-            if hole.strip(_BLANK):
+            if hole.strip(_BLANK) and not self._wraps(source, at, start):
                 lead = len(hole) - len(hole.lstrip(_BLANK))
                 line = data.count(b"\n", 0, at + lead) + 1
                 yield f"line {line}: {len(hole.strip(_BLANK))} bytes from {at + lead} are cited by no record"
             at = max(at, end)
+
+    def _wraps(self, source: str, start: int, end: int) -> bool:
+        """Whether bytes that nothing cites only wrap frames that are cited: who sent them, and when."""
+        data, starts = self._data[source], self._starts[source]
+        for number in range(max(bisect_right(starts, start) - 1, 0), len(starts)):
+            first = starts[number]
+            last = starts[number + 1] if number + 1 < len(starts) else len(data)
+            if first >= end:
+                break
+            cited = [(one, size) for one, size in self._cited[source] if first <= one and size <= last]
+            if data[max(first, start) : min(last, end)].strip(_BLANK) and not _is_wrapper(
+                data[first:last], [(one - first, size - first) for one, size in cited]
+            ):
+                return False
+        return True
 
     def _lost_rows(self, source: str) -> Iterator[str]:
         """Of a database: rows that no record cites. Its first line says what it is made of."""
@@ -196,6 +213,18 @@ class _Seen:
             except NotJson:
                 self._texts[key] = [data.decode("utf-8", "replace")]
         return self._texts[key]
+
+
+def _is_wrapper(line: bytes, cited: list[tuple[int, int]]) -> bool:
+    """Whether a line is a frame log's, and its frame is cited."""
+    if len(cited) != 1:
+        return False
+    ((start, end),) = cited
+    try:
+        value = decode(line[:start] + b"null" + line[end:])
+    except NotJson:
+        return False
+    return isinstance(value, dict) and value.get("frame", "") is None and set(value) <= _WRAPPER
 
 
 def _strings(value: Any) -> list[str]:

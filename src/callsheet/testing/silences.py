@@ -141,7 +141,7 @@ def answer(registry: Registry, question: Question) -> Cell:
     key = KEYS.get(record)
     if key is not None and (none := _never(registry, record, key)) is not None and not none.tools:
         return Cell("never", f"no such record: {none.note}")
-    silences = [one for one in registry.silence if one.record == record]
+    silences = [one for one in registry.silence if one.record == record and not one.kinds]
     for one in silences:
         if one.member == "*" or (one.member, one.value) == (member, value):
             return _silent(one)
@@ -156,7 +156,8 @@ def answer(registry: Registry, question: Question) -> Cell:
         return Cell("missing", "")
     if value is None:
         only = "" if never is None else f"; not for {', '.join(never.tools)}: {never.note}"
-        return Cell("written", "; ".join(dict.fromkeys(_source(fact) for fact in facts)) + only)
+        said = "; ".join(dict.fromkeys(_source(fact) for fact in facts))
+        return Cell("written", said + only + _elsewhere(registry, question))
     cell = _word_answer(registry, facts, question)
     rest = next((one for one in silences if (one.member, one.value) == (member, "*")), None)
     return _silent(rest) if rest is not None and cell.sign == "missing" else cell
@@ -178,10 +179,24 @@ def _word_answer(registry: Registry, facts: list[Fact], question: Question) -> C
         said = [*(f"`{word}`" for word in others), *(f"as written in {source}" for source in verbatim)]
         return Cell("written", ", ".join(said)) if said else Cell("never", "no table gives another")
     if found:
-        return Cell("written", "; ".join(found))
+        return Cell("written", "; ".join(found) + _elsewhere(registry, question))
     if verbatim:
-        return Cell("written", "as written in " + "; ".join(verbatim))
+        return Cell("written", "as written in " + "; ".join(verbatim) + _elsewhere(registry, question))
     return Cell("missing", "")
+
+
+def _elsewhere(registry: Registry, question: Question) -> str:
+    """Which sources of a harness are silent about what others say."""
+    rows: list[Never | Silence] = [*registry.never, *registry.silence]
+    silent = [
+        f"; not in {', '.join(row.kinds)}: {row.note}"
+        for row in rows
+        if row.kinds
+        and row.record == question.record
+        and _is_above(row.member, question.member)
+        and getattr(row, "value", None) in (None, question.value)
+    ]
+    return "".join(silent)
 
 
 def _silent(silence: Silence) -> Cell:
@@ -192,7 +207,8 @@ def _never(registry: Registry, record: str, member: str) -> Never | None:
     """The entry for a member, or for what it stands in."""
     names = member.replace(".*", "").split(".")
     wanted = {".".join(names[:end]) for end in range(1, len(names) + 1)}
-    found = [one for one in registry.never if one.record == record and one.member.replace(".*", "") in wanted]
+    rows = [one for one in registry.never if one.record == record and not one.kinds]
+    found = [one for one in rows if one.member.replace(".*", "") in wanted]
     return max(found, key=lambda one: (not one.tools, len(one.member)), default=None)
 
 
@@ -249,6 +265,12 @@ def _table_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None
             return {row[last] for row in registry.provider if isinstance(row.get(last), str)}
         case "author":
             return {row.author for row in registry.line if row.author}
+        case "task_state":
+            return {row.then for row in registry.terminal_status if row.entity == fact.record} | {"unknown"}
+        case "still_open":
+            return {"pending"}
+        case "host_decision":
+            return {"allow_once", "allow_session", "allow_always", "reject_once"}
         case "linkage" | "branch_link":
             return {"exact", "derived", "ambiguous", "none"}
         case "branch_own_link":

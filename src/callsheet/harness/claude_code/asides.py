@@ -75,7 +75,7 @@ class Asides:
         if block.name != ASKS:
             return
         asked = value_of(block.input)
-        questions = _questions(asked.get("questions") if isinstance(asked, dict) else None)
+        questions = questions_of(asked.get("questions") if isinstance(asked, dict) else None)
         if not questions or self._pen.has(f"ask {call_id}"):
             return  # answered on a line before this one: that state says more
         native = self._pen.native("call", f"/message/content/{index}")
@@ -133,14 +133,14 @@ class Asides:
         asked = self._questions.pop(result.call_id, None)
         if asked is None and self._pen.has(f"ask {result.call_id}"):
             return  # a second result of the call
-        questions = _questions(use.questions) or (asked.questions if asked else None)
+        questions = questions_of(use.questions) or (asked.questions if asked else None)
         status = {"denied": "declined", "cancelled": "cancelled"}.get(verdict.status)
         native = self._pen.native("result", self._block)
         if not questions:
             if asked is None and status is not None:
                 self._early[result.call_id] = (status, native.refs)  # it stands before its call (decision 1)
             return
-        answers = _answers(questions, use.answers)
+        answers = answers_of(questions, use.answers)
         if status is None and verdict.status == "completed" and isinstance(use.answers, dict):
             status = "answered"
         request = InputRequest(
@@ -415,7 +415,7 @@ def _plan_status(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _questions(value: Any) -> list[Question] | None:
+def questions_of(value: Any) -> list[Question] | None:
     """Questions with their position as id (decision 19); None when they are not what the format says."""
     if not isinstance(value, list):
         return None
@@ -444,7 +444,7 @@ def _options(items: list[Any]) -> list[QuestionOption]:
     ]
 
 
-def _answers(questions: list[Question], answers: Any) -> list[Answer]:
+def answers_of(questions: list[Question], answers: Any) -> list[Answer]:
     """Answers by question text. A joined multi-select answer stays whole in ``text`` (decision 19)."""
     if not isinstance(answers, dict):
         return []

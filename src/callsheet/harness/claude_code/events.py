@@ -276,7 +276,7 @@ class Events:
         mark = hash(raw)
         if self._usages.get(message_id) == mark:
             return
-        counts = _counts(value_of(message.usage))
+        counts = counts_of(value_of(message.usage))
         if not counts:
             return
         self._usages[message_id] = mark
@@ -306,7 +306,7 @@ class Events:
     def cost_state(self) -> None:
         """Totals of the session so far, as reported."""
         whole = self._whole()
-        counts = _counts(
+        counts = counts_of(
             {key: value for key, value in whole.items() if key not in ("type", "sessionId", "uuid")}
         )
         if counts:
@@ -329,7 +329,7 @@ def _hook_decision(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _counts(value: Any) -> list[Count]:
+def counts_of(value: Any) -> list[Count]:
     """Every number of a nested object under its own name, nested names joined with dots."""
     found: list[Count] = []
     if type(value) is dict:

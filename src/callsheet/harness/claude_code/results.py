@@ -97,7 +97,7 @@ class Results:
         raw = line.toolUseResult if alone else ABSENT
         call, doubt = self._answered(line, block)
         use = tool_use(raw, call.name if call else None) if raw else EMPTY
-        verdict = self._verdicts.of(line, block, raw, use, alone)
+        verdict = self._verdict(line, block, raw, use, alone)
         record = ToolResult(
             linkage="none",
             status=verdict.status,
@@ -132,6 +132,10 @@ class Results:
         """Writes the record of a block."""
         del index
         self._pen.write(record)
+
+    def _verdict(self, line: NativeLine, block: NativeBlock, raw: Raw, use: ToolUse, alone: bool) -> Verdict:
+        """Status and decision of a block, by the tables."""
+        return self._verdicts.of(line, block, raw, use, alone)
 
     # -- which call ---------------------------------------------------------------------------------------------
 

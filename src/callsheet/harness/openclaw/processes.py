@@ -48,7 +48,7 @@ class Processes:
         self._survey = survey
         self._streams = streams
         self._states: dict[tuple[str, str, str], str] = {
-            (row.entity, row.source, row.value or ""): row.then for row in registry.terminal_status
+            (row.entity, row.source, str(row.value or "")): row.then for row in registry.terminal_status
         }
         self._known: dict[str, Process] = {}
         self.agents: dict[str, Subagent] = {}
