@@ -171,5 +171,6 @@ def test_a_source_may_be_silent_about_what_another_of_its_harness_says() -> None
     cell = answer(load("claude-code"), Question("permission", "options"))
     assert cell.sign == "written"
     assert "; not in claude-code: " in cell.text
-    kinds = {kind for row in (*load("claude-code").never, *load("claude-code").silence) for kind in row.kinds}
+    rows: list[Never | Silence] = [*load("claude-code").never, *load("claude-code").silence]
+    kinds = {kind for row in rows for kind in row.kinds}
     assert kinds == set(load("claude-code").harness.kinds)
