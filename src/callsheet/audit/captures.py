@@ -21,7 +21,7 @@ from callsheet.audit.values import is_text_of
 from callsheet.registry.when import MISSING
 from callsheet.wire.blobs import digest
 
-JSON, TEXT = "application/json", "text/plain"
+JSON, TEXT, BYTES = "application/json", "text/plain", "application/octet-stream"
 
 
 def check_captures(case: Case, facts: Facts) -> Iterator[Claim]:
@@ -142,13 +142,22 @@ def _blob(case: Case, facts: Facts, member: str, capture: Json, blob: Any) -> It
     mime = blob.get("mimeType")
     wanted: tuple[str | None, ...]
     if capture.get("state") == "external" and not any(cite.root is MISSING for cite in case.cites):
-        wanted = (JSON, TEXT)
+        wanted = (JSON, TEXT, *([] if _is_text(case, blob) else [BYTES]))
     else:
         wanted = (TEXT, None)
         if capture.get("state") != "external":
             yield from facts.check(case, path, blob)
     if mime not in wanted:
         yield Claim((*path, "mimeType"), mime, None, f"what it holds is {' or '.join(filter(None, wanted))}")
+
+
+def _is_text(case: Case, blob: Json) -> bool:
+    """Whether a blob's bytes are a text."""
+    try:
+        (case.blob(blob.get("blob")) or b"").decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def check_blob(case: Case, path: Path, blob: Any) -> Iterator[Claim]:

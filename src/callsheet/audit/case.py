@@ -19,13 +19,13 @@ from callsheet.audit.cite import Cite, Reading
 from callsheet.audit.finding import Json
 from callsheet.audit.ledger import Ledger
 from callsheet.audit.scan import Scan
-from callsheet.audit.values import above, walk
+from callsheet.audit.values import above, at, fits, walk
 from callsheet.errors import CallsheetError
 from callsheet.records.bundle import Bundle
 from callsheet.registry import Registry
 from callsheet.registry.facts import Fact
 from callsheet.registry.versions import in_ranges
-from callsheet.registry.when import MISSING, follow, holds
+from callsheet.registry.when import MISSING, follow
 
 
 class Pointed(NamedTuple):
@@ -109,14 +109,12 @@ class Case:
             return False
         if fact.versions and not in_ranges(fact.versions, self.version(cite)):
             return False
-        return all(holds(test, self.at(cite, pointer)) for pointer, test in fact.when.items())
+        return fits(fact.when, cite.root, cite.pointer, cite.part)
 
     @staticmethod
     def at(cite: Cite, pointer: str) -> Any:
         """The value at one pointer of a condition."""
-        if pointer.startswith("../"):
-            return follow(cite.root, above(cite.pointer, pointer))
-        return follow(cite.part if pointer.startswith(".") else cite.root, pointer)
+        return at(cite.root, cite.pointer, cite.part, pointer)
 
     def readings(self, fact: Fact, bound: tuple[int, ...]) -> Iterator[tuple[Cite, list[list[Pointed]]]]:
         """Every ref that an entry reads, with what each of its pointers leads to."""
@@ -135,19 +133,19 @@ class Case:
             if pointer in named:
                 yield Pointed(pointer, named[pointer])
             elif pointer.startswith("@key"):
-                for at, value in walk(cite.key, pointer.removeprefix("@key"), bound, "@key"):
-                    yield Pointed(at, value)
+                for where, value in walk(cite.key, pointer.removeprefix("@key"), bound, "@key"):
+                    yield Pointed(where, value)
         elif pointer == "#":
             step = cite.pointer.rsplit("/", 1)[-1]
             if step.isascii() and step.isdigit():
                 yield Pointed("#", int(step))
         elif pointer.startswith("../"):
             if cite.root is not MISSING:
-                for at, value in walk(cite.root, above(cite.pointer, pointer), bound):
-                    yield Pointed(at, value)
+                for where, value in walk(cite.root, above(cite.pointer, pointer), bound):
+                    yield Pointed(where, value)
         elif pointer.startswith("."):
-            for at, value in walk(cite.part, pointer[1:], bound, cite.pointer):
-                yield Pointed(at, value)
+            for where, value in walk(cite.part, pointer[1:], bound, cite.pointer):
+                yield Pointed(where, value)
         elif cite.root is not MISSING:
-            for at, value in walk(cite.root, pointer, bound):
-                yield Pointed(at, value)
+            for where, value in walk(cite.root, pointer, bound):
+                yield Pointed(where, value)

@@ -84,7 +84,10 @@ def check_native(case: Case, facts: Facts) -> Iterator[Claim]:
     native = case.record.get("native")
     if not isinstance(native, dict):
         return
-    known = facts.roles.get(case.kind, set()) | ({REQUEST} if case.kind == "tool_result" else set())
+    beside = facts.registry.marks.beside.get(case.kind, [])
+    known = facts.roles.get(case.kind, set()).union(beside) | (
+        {REQUEST} if case.kind == "tool_result" else set()
+    )
     known = known | set(case.registry.marks.silent)
     for cite in case.cites:
         if cite.role not in known:

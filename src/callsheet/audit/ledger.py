@@ -39,6 +39,7 @@ class Head(NamedTuple):
         native_id: The native session id.
         roots: Names and absolute folders.
         sources: Ids of the listed sources, None when none are listed.
+        protocol: The version of a protocol that was negotiated.
     """
 
     agent: str | None
@@ -47,6 +48,7 @@ class Head(NamedTuple):
     native_id: str | None
     roots: dict[str, str]
     sources: frozenset[str] | None
+    protocol: int | None = None
 
 
 def head_of(record: Json) -> Head:
@@ -67,7 +69,15 @@ def head_of(record: Json) -> Head:
         frozenset(str(one.get("id")) for one in listed if isinstance(one, dict))
         if isinstance(listed, list)
         else None,
+        _protocol(record),
     )
+
+
+def _protocol(record: Json) -> int | None:
+    native = record.get("native")
+    extra = native.get("extra") if isinstance(native, dict) else None
+    version = extra.get("protocolVersion") if isinstance(extra, dict) else None
+    return version if type(version) is int else None
 
 
 class Ledger:
@@ -97,6 +107,10 @@ class Ledger:
         self._responses: dict[str, int] = {}
         self._superseded: dict[int, int] = {}
         self._shared: Counter[int] = Counter()
+        self._gone: set[int] = set()
+        self._requests: set[int] = set()
+        self._terminals: dict[int, list[int]] = {}
+        self._turns = array("Q")
         self._made = array("q")
         self._makers = array("Q")
         for position, record in self._read():
@@ -130,7 +144,15 @@ class Ledger:
             self._makers.append(position)
         if position == 0 and record.get("type") == "session":
             self.head = head_of(record)
+        if isinstance(record.get("supersedes"), str):
+            self._gone.add(hash(record["supersedes"]))
         match record.get("type"):
+            case "terminal" if isinstance(record.get("terminalId"), str):
+                self._terminals.setdefault(hash(record["terminalId"]), []).append(position)
+            case "permission" | "input_request":
+                self._requests.add(hash(record.get("requestId")))
+            case "turn" if "supersedes" not in record:
+                self._turns.append(position)
             case "tool_call":
                 self._note_call(position, record)
                 self._note_reply(record, record.get("requestedBy") == "model")
@@ -254,6 +276,24 @@ class Ledger:
     def calls_with(self, native_id: str) -> int:
         """How many calls of the stream have this native id."""
         return self._shared[hash(native_id)]
+
+    def is_superseded(self, name: Any) -> bool:
+        """Whether a later record supersedes the one with this id."""
+        return isinstance(name, str) and hash(name) in self._gone
+
+    def has_request(self, name: str) -> bool:
+        """Whether a request of the stream has this id."""
+        return hash(name) in self._requests
+
+    def terminal_before(self, terminal_id: Any, position: Any) -> Json | None:
+        """The last state of a terminal before a position."""
+        found = self._terminals.get(hash(terminal_id), []) if isinstance(terminal_id, str) else []
+        before = [at for at in found if type(position) is int and at < position]
+        return self.at(before[-1]) if before else None
+
+    def turns_before(self, position: int) -> int:
+        """How many turns began before a position."""
+        return bisect_left(self._turns, position)
 
     def tool_of(self, call_id: Any) -> str | None:
         """The tool of the call with this id."""

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 from callsheet.audit.aliases import unwrapped
 from callsheet.audit.branches import Entries
+from callsheet.audit.jsonrpc import Frames
 from callsheet.audit.sources import ROWS, Source, frame_of
-from callsheet.audit.values import above, last_index, line_of, unit_index, unit_key, walk
+from callsheet.audit.values import above, fits, last_index, line_of, unit_index, unit_key, walk
 from callsheet.registry import Registry
 from callsheet.registry.facts import Spoken, Unit
 from callsheet.registry.when import MISSING, follow, matches
@@ -38,7 +39,7 @@ _FOLDERS = 1000
 def found_units(unit: Unit | Spoken, root: Any) -> Iterator[tuple[int, str, Any]]:
     """The units of one row in a decoded line: position, pointer, part."""
     for pointer, part in _spread(root, unit.pointer.split("/*"), ""):
-        if matches(unit.when, root, part):
+        if fits(unit.when, root, pointer, part):
             yield unit_index(pointer), pointer, part
 
 
@@ -112,6 +113,7 @@ class Scan:
         bases: Where first lines say that a history goes on from: thread and ordinal.
         folders: Folders that the thread worked in.
         tells_typed: Lines tell what the person typed.
+        rpc: Its requests and replays, where the registry says that it is a log of frames.
         entries: Its entries, where the registry says that it is a tree.
         source: The source.
         replies: Ids of messages of the model, and (in a list) the position of the last one.
@@ -134,6 +136,7 @@ class Scan:
         self.replies: tuple[str, int] = ("", -1)
         self._typed: set[int] = set()
         self._again: set[int] = set()
+        self.rpc = Frames() if registry is not None and registry.marks.jsonrpc else None
         self._alone: list[tuple[str, int, Any, Any]] = []
         self._runs = array("Q")
         self._twins: dict[int, list[Twin]] | None = None
@@ -186,7 +189,13 @@ class Scan:
         registry = self._registry
         if self._frames:
             root = unwrapped(root)
-        if registry is None or not isinstance(root, dict):
+        if self.rpc is not None:
+            self.rpc.take(number, root)
+        if (
+            registry is None
+            or not isinstance(root, dict | list)
+            or (self.rpc is None and isinstance(root, list))
+        ):
             return
         self._take_units(number, root)
         marks = registry.marks

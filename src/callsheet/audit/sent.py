@@ -25,6 +25,7 @@ from callsheet.audit.finding import Claim, Evidence, Path
 from callsheet.audit.parts import Wrong, blocks_of, check_part, check_parts
 from callsheet.audit.sources import ROWS
 from callsheet.audit.values import agree, differences, unit_index
+from callsheet.registry import ContentRule
 from callsheet.registry.versions import in_ranges
 from callsheet.registry.when import MISSING, follow, matches
 from callsheet.wire.lossless import without_lone_surrogates
@@ -250,6 +251,7 @@ def _by_capture(case: Case, content: Any, cite: Cite, native: list[Any]) -> Iter
         ),
         None,
     )
+    rule = rule or _agent_row(case, cite, native)
     if rule is None:
         yield Claim(
             PATH, content, None, "no capture shows what this version sent, and no request is recorded"
@@ -296,3 +298,14 @@ def _reply_follows(case: Case, cite: Cite, *, usage: bool) -> bool:
     listed = (case.reading.sources.get(name) for name in case.ledger.head.sources or ())
     told = [case.reading.scan(one).replies[0] for one in listed if one is not None]
     return isinstance(message, str) and message < max([own, *told])
+
+
+def _agent_row(case: Case, cite: Cite, native: list[Any]) -> ContentRule | None:
+    """What captures showed of an agent that speaks a shared protocol: where in its output the sent text stands."""
+    head = case.ledger.head
+    for row in case.registry.agent:
+        if row.name == head.agent and row.content is not None and in_ranges(row.versions, head.version):
+            output = follow(cite.part, "/rawOutput")
+            sent = output if row.content == "." else follow(output, f"/{row.content}")
+            return ContentRule(tools=["*"], needs_reply=True) if native and sent == native[0] else None
+    return None

@@ -21,6 +21,7 @@ from callsheet.audit.case import Case
 from callsheet.audit.chats import CHATS
 from callsheet.audit.cite import Cite
 from callsheet.audit.frames import FRAMES
+from callsheet.audit.protocol import PROTOCOL
 from callsheet.audit.scan import found_units
 from callsheet.audit.shapes import SHAPES
 from callsheet.audit.stream_json import (
@@ -37,6 +38,7 @@ from callsheet.audit.stream_json import (
     still_open,
     task_state,
 )
+from callsheet.audit.upserts import UPSERTS
 from callsheet.records import TYPES
 from callsheet.registry import LineRule, Rule, first
 from callsheet.registry.facts import Fact, Unit
@@ -489,6 +491,8 @@ TABLES: dict[str, Table] = {
     **FILES,
     **CHATS,
     **FRAMES,
+    **UPSERTS,
+    **PROTOCOL,
 }
 """Table names that a fact may give."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from callsheet.audit.finding import Path
 from callsheet.registry.via import json_text
-from callsheet.registry.when import MISSING, follow
+from callsheet.registry.when import MISSING, Conditions, follow, holds
 from callsheet.wire.lossless import has_lone_surrogate, without_lone_surrogates
 
 
@@ -107,6 +107,18 @@ def above(pointer: str, relative: str) -> str:
     while relative.startswith("../"):
         base, relative = base.rpartition("/")[0], relative[3:]
     return f"{base}/{relative}"
+
+
+def at(root: Any, base: str, part: Any, pointer: str) -> Any:
+    """The value at one pointer of a condition on a part: from the root, the part, or what the part stands in."""
+    if pointer.startswith("../"):
+        return follow(root, above(base, pointer))
+    return follow(part if pointer.startswith(".") else root, pointer)
+
+
+def fits(when: Conditions, root: Any, base: str, part: Any) -> bool:
+    """Whether every condition holds on a part, whose pointer in its unit is ``base``."""
+    return all(holds(test, at(root, base, part, pointer)) for pointer, test in when.items())
 
 
 def walk(value: Any, pointer: str, bound: tuple[int, ...], base: str = "") -> Iterator[tuple[str, Any]]:

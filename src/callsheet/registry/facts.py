@@ -43,7 +43,7 @@ class Fact(Struct, kw_only=True, forbid_unknown_fields=True):
         tools: Only for calls by these names, where the name is known.
         then: The member's value itself: the source says it by having what ``pointer`` and ``when`` ask for.
         words: Native (or table) word to the record's word; a word that is not listed yields nothing.
-        tag: For ``slice`` and ``table``: the value in this tag of the text.
+        tag: For ``slice`` and ``table``: the value in this tag of the text; for some tables the name of a member.
         sep: For ``join``.
         table: Name of the table, when ``via`` is ``table``.
     """
@@ -170,7 +170,9 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         approval: On a row that a result cites with the role ``approval``, the state of the request.
         approval_call: On such a row, the id of the call that it is about.
         pieces: Roles whose refs tell of one entity in pieces, each in a frame of its own: no repeats of each other.
+        beside: By record type, roles of refs that only show what tables ask about; no entry reads them.
         document: A source may be one JSON document over several lines: it is one unit then, on line 1.
+        jsonrpc: A source is a log of JSON-RPC frames, whose requests and replays the tables ask about.
         spoken: Where the messages of the model stand in sources that are a document each.
         message: From a cited part to the id of the message that it stands in.
         frames: Kinds of sources that are frame logs: a line may wrap a frame, as ``{dir, frame}``. Their frames have
@@ -210,7 +212,9 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     approval: str = ""
     approval_call: str = ""
     pieces: list[str] = []
+    beside: dict[str, list[str]] = {}
     document: bool = False
+    jsonrpc: bool = False
     spoken: list[Spoken] = []
     message: str = ""
     frames: list[str] = []

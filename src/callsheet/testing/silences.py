@@ -279,6 +279,20 @@ def _table_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None
             return {"derived", "none"}
         case "shared_linkage":
             return {"exact", "derived"}
+        case "frame_linkage":
+            return {"exact", "ambiguous"}
+        case "asked_state":
+            return {"pending", "resolved"}
+        case "ended_as":
+            return {"completed", "failed", "cancelled"}
+        case "process_state":
+            return {"running", "exited", "killed", "unknown"}
+        case "request_source":
+            return {"native", "derived"}
+        case "asked_secret":
+            return {True}
+        case "agent_provider":
+            return {"kind": {"mcp"}, "identity": {"unknown"}}.get(last, set())
         case "id_source" | "named_source" | "encoded_source":
             return {"native", "derived"}
         case _:

@@ -94,7 +94,6 @@ def made(tmp_path: Path) -> list[Bundle]:
 
 
 BY_OTHER_MEANS = {
-    ("session", "native.extra.schema"): "the layout is cited for what it is; nothing of it is said",
     ("tool_result", "content"): "proven by captures and a reply, not by the entry alone",
 }
 

@@ -141,7 +141,7 @@ class Asks:
             assert record.native is not None
             record.native.extra = raw_json({"outcome": word})
         if record.decision in REFUSALS:
-            self._calls.declined(asked.call_id)
+            self._calls.declined(asked.call_id, [asked.ref, answer])
         pen.revise(f"ask {asked.key}", record)
 
     # -- elicitations -------------------------------------------------------------------------------------------

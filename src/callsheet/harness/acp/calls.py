@@ -28,7 +28,7 @@ from callsheet.harness._port.parts import (
     whole_number_of,
 )
 from callsheet.harness._port.pen import Pen, raw_json
-from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, Held, hold, native_of, put_inline
+from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, Held, as_role, hold, native_of, put_inline
 from callsheet.harness.acp.parts import changes_in, terminals_in, tool_part
 from callsheet.harness.acp.terminals import Terminals, exit_code
 from callsheet.records import (
@@ -93,9 +93,16 @@ class Call(Struct):
     inherited: Inherited | None = None
     ts: str | None = None
     shared_id: bool = False
-    declined: bool = False
+    declined: list[Ref] = field(default_factory=list)
+    """A request about it that the client refused: the request and the answer."""
+    last: Ref | None = None
+    last_ts: str | None = None
+    ended: Ref | None = None
+    """The frame with its last final status."""
     more: list[Held] = field(default_factory=list)
     """Items that were appended one by one."""
+    pieces: list[Ref] = field(default_factory=list)
+    """The frames that the content is made of."""
 
     def content(self) -> Held | None:
         """All content items."""
@@ -104,6 +111,7 @@ class Call(Struct):
             items = [*(items_of(held.raw) if held is not None else ()), *(one.raw for one in self.more)]
             exact = [one.exact for one in (held, *self.more) if one is not None and one.exact is not None]
             self.values["content"] = Held(raw_json(items), "\n".join(exact) or None, self.more[-1].ref)
+            self.pieces += [one.ref for one in self.more]
             self.more = []
         return self.values.get("content")
 
@@ -197,11 +205,11 @@ class Calls:
             self._changes(call)
         return call_id
 
-    def declined(self, call_id: str | None) -> None:
-        """The client refused a request about this call."""
+    def declined(self, call_id: str | None, refs: list[Ref]) -> None:
+        """The client refused a request about this call; ``refs`` are the request and the answer."""
         call = self._calls.get(call_id or "")
         if call is not None:
-            call.declined = True
+            call.declined = refs
 
     def _begin(self, call_id: str, shared: bool) -> Call:
         self._count += 1
@@ -223,6 +231,7 @@ class Calls:
     def _note(self, call: Call, pointer: str) -> None:
         pen = self._pen
         ref = pen.ref("call", pointer)
+        call.last, call.last_ts = ref, pen.ts
         if call.born is None:
             call.born = ref
         call.refs.append(ref)
@@ -241,15 +250,19 @@ class Calls:
                 del call.values[member]
             else:
                 before = call.values.get(member)
-                if before is not None and bytes(before.raw) == bytes(raw):
+                same = before is not None and bytes(before.raw) == bytes(raw)
+                if same and not (member == "content" and call.more):
                     continue
                 call.values[member] = hold(pen, raw, "call", pointer, member)
             if member == "content":
                 call.more = []
+                call.pieces = [call.values[member].ref] if member in call.values else []
             if member in ASKED:
                 call.dirty = True
             else:
                 call.fresh = True
+            if member == "status" and call.text(member) in FINAL:
+                call.ended = call.values[member].ref
         meta = update.get("_meta", ABSENT)
         for member, where in (("name", self._rule.tool), ("parent", self._rule.parent)):
             told = part_at(meta, where) if where else ABSENT
@@ -307,11 +320,16 @@ class Calls:
                 call.fresh = False
                 if not text:
                     continue
-                preview = Preview(call_id=call.call_id, output=text[-PREVIEW_MOST:])
-                preview.native = native_of([held.ref], "preview")
+                preview = Preview(call_id=call.call_id, output=text[-PREVIEW_MOST:], ts=call.last_ts)
+                preview.native = native_of([*as_role(call.pieces, "preview"), *self._last(call)])
                 omitted = len(text[:-PREVIEW_MOST].encode("utf-8", "replace"))
                 preview.omitted_bytes = omitted or None
                 self._pen.revise(f"{call.key} preview", preview)
+
+    @staticmethod
+    def _last(call: Call) -> list[Ref]:
+        """The frame that a record's time is of."""
+        return as_role([call.last] if call.last is not None else [], "told")
 
     def _let_go(self, call: Call) -> None:
         self._old.add(call.call_id)
@@ -324,7 +342,9 @@ class Calls:
             return
         pen = self._pen
         record = ToolCall(
-            call_id=call.call_id, call_id_source="native", ts=call.ts if not call.revisions else None
+            call_id=call.call_id,
+            call_id_source="native",
+            ts=call.ts if not call.revisions else call.last_ts,
         )
         record.native = native_of(self._asked_refs(call), "call")
         record.native.inherited = call.inherited
@@ -343,6 +363,7 @@ class Calls:
         status = call.text("status")
         if status is not None and status not in FINAL and status not in OPEN:
             record.native.extra = raw_json({"status": status})
+            record.native.refs = native_of([*record.native.refs, call.values["status"].ref], "call").refs
         pen.revise(call.key, record)
         call.refs = []
         call.dirty = False
@@ -379,26 +400,28 @@ class Calls:
 
     def _write_result(self, call: Call, status: str) -> None:
         pen = self._pen
-        refs = [call.values[member].ref for member in CAME_BACK if member in call.values] + call.refs
-        record = ToolResult(linkage="exact", status=status, call_id=call.call_id)
+        record = ToolResult(linkage="exact", status=status, call_id=call.call_id, ts=call.last_ts)
         if call.shared_id:
             record.linkage, record.call_id, record.native_call_id = "ambiguous", None, call.call_id
         names = self._put_display(record, call)
         self._put_raw(record, call)
-        told, more, blob = self._terminals.exec_of(names)
+        ran, more, blob = self._terminals.exec_of(names)
         exit_part = self._rule_part(call, self._rule.exit)
         if exit_part:
-            told = told or Exec()
-            told.exit_code = exit_code(value_of(exit_part))
-        if told is not None and told != Exec():
-            record.exec = told
+            ran = ran or Exec()
+            ran.exit_code = exit_code(value_of(exit_part))
+        if ran is not None and ran != Exec():
+            record.exec = ran
             if blob is not None:
                 pen.capture(record, "exec.output", "external", blob=blob)
         message = text_of(self._rule_part(call, self._rule.error))
         if message is not None:
             record.error = Error(message=message)
         self._put_content(record, call)
-        record.native = native_of([*refs, *more], "result")
+        told = [call.values[member].ref for member in CAME_BACK if member in call.values]
+        told += self._last(call)
+        ended = as_role([call.ended] if call.ended is not None else [], "result")
+        record.native = native_of([*ended, *as_role([*told, *call.pieces, *call.refs], "told"), *more])
         record.native.inherited = call.inherited
         pen.revise(f"{call.key} result", record)
         call.final = status
@@ -456,9 +479,11 @@ class Calls:
         if not changes:
             return
         call.diffs = shown
-        record = FileChange(scope="call", call_id=call.call_id, state=state, changes=changes)
+        record = FileChange(scope="call", call_id=call.call_id, state=state, changes=changes, ts=call.last_ts)
         ends = [call.values["status"].ref] if call.final is not None and "status" in call.values else []
-        record.native = native_of([held.ref, *ends], "change")
+        record.native = native_of([*as_role([*call.pieces, *ends], "change"), *self._last(call)])
+        if state == "declined":
+            record.native.refs += call.declined
         record.native.inherited = call.inherited
         self._pen.revise(f"{call.key} changes", record)
 

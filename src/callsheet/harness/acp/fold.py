@@ -10,27 +10,27 @@ Must never know: where frames come from, files.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from callsheet.harness._port import Desk
 from callsheet.harness._port.fold import Settled, Tray
 from callsheet.harness._port.parts import ABSENT, members_of, part_at, text_of, whole_number_of
-from callsheet.harness._port.pen import Pen
+from callsheet.harness._port.pen import Pen, raw_json
 from callsheet.harness._port.units import Hole, Reading, Unit
-from callsheet.harness._port.veil import Veil
+from callsheet.harness._port.veil import Veil, original_of
 from callsheet.harness.acp.asks import Asked, Asks
-from callsheet.harness.acp.calls import VERSIONS, Calls, Version
+from callsheet.harness.acp.calls import VERSIONS, Calls
+from callsheet.harness.acp.held import as_role
 from callsheet.harness.acp.shapes import Frame, LogLine, frames_of, id_text, log_reading, received
 from callsheet.harness.acp.talk import Talk
 from callsheet.harness.acp.terminals import Terminals
+from callsheet.harness.acp.updates import GOES_ON, UPDATES, Context
 from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import AgentRule, Registry, load
 from callsheet.registry.versions import in_ranges
+from callsheet.wire.blobs import digest
 
 SESSIONS_MOST = 100
 """Sessions of one connection that get a stream of their own."""
@@ -38,6 +38,8 @@ WAITING_MOST = 1000
 """Frames before the first session, and open requests, that are kept in mind."""
 OPENING = frozenset({"initialize", "session/new", "session/load", "session/resume", "session/fork"})
 """Methods that negotiate, or begin or load a session."""
+MEMBER = "member"
+"""Role of a frame that names a session and has a record of its own besides."""
 TERMINAL_METHODS = frozenset(
     {"terminal/create", "terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"}
 )
@@ -120,6 +122,8 @@ class Fold:
         # Refs of frames that come before their session are made with this pen; it writes nothing.
         self._scratch = Pen(desk, veil, Tray(None, []), {})
         self._last: str | None = None
+        self._agreed: int | None = None
+        self._here: Ref | None = None
 
     # -- in and out ---------------------------------------------------------------------------------------------
 
@@ -127,17 +131,25 @@ class Fold:
         """Folds one line; returns what has settled."""
         frames = list(frames_of(unit))
         self._scratch.take(source, unit)
+        self._here = self._scratch.ref(MEMBER)
         if not frames:
             kind = None
             if unit.native is not None:
                 kind = "raw" if unit.native.dir is not None and not unit.native.frame else "line"
             self._unmapped(source, unit, kind)
         for frame in frames:
+            self._here = self._scratch.ref(MEMBER, frame.pointer)
             self._frame(source, unit, frame, len(frames) == 1)
         return self._given()
 
     def gap(self, source: SourceEntry, hole: Hole) -> list[Settled]:
         """Bytes that hold no frame."""
+        if not self._sessions:
+            data = original_of(hole.line)[hole.start : hole.start + hole.size]
+            offset = hole.line.offset + hole.start
+            ref = Ref(source=source.id, line=hole.line.number, offset=offset, bytes=len(data), role=MEMBER)
+            ref.sha256 = digest(data)
+            self._here = ref
         self._main().pen.gap(source, hole)
         return self._given()
 
@@ -177,13 +189,20 @@ class Fold:
         if agent is not None:
             record.agent = Agent(name=agent, version=version)
         record.roots = roots or None
-        cited = [*self._origin, *refs]
+        cited = [*self._origin, *as_role(refs, "start")]
+        if not any(name is not None and ref.role == "start" for ref in refs) and self._here is not None:
+            # No frame of this log began the session: the one at hand is the first that names it.
+            cited.append(self._here)
         if key in known.titles:
             record.title, ref = known.titles[key]
             cited.append(ref)
         if key in known.parents:
             record.parent = Parent(session=known.parents[key])
-        record.native = Native(refs=cited) if cited else None
+        record.native = Native(
+            refs=list({(ref.source, ref.offset, ref.pointer): ref for ref in cited}.values())
+        )
+        if self._agreed is not None:
+            record.native.extra = raw_json({"protocolVersion": self._agreed})
         pen.stream.write(record)
         terminals = Terminals(pen)
         calls = Calls(
@@ -194,7 +213,7 @@ class Fold:
         )
         asks = Asks(pen, calls, self._registry)
         session = SessionFold(name, pen, terminals, calls, Talk(pen, self._registry, self._has_stream), asks)
-        session.head = {(ref.source, ref.line) for ref in cited}
+        session.head = {(ref.source, ref.line) for ref in cited if ref.role != MEMBER}
         self._sessions[name] = session
         early, self._early = self._early, []
         for source, unit in early:
@@ -256,7 +275,8 @@ class Fold:
             return
         session = self._session(name)
         ts = received(unit.native) if unit.native is not None else None
-        session.pen.take(source, unit, ts, name if session.replaying else None)
+        again = session.replaying and frame.method not in OPENING
+        session.pen.take(source, unit, ts, name if again else None)
         self._last = name
         if frame.method is None:
             mapped = request is not None and self._answer(session, frame, request)
@@ -336,6 +356,7 @@ class Fold:
             if version not in VERSIONS:
                 self._desk.diagnose("unknown_version", f"protocol version {version} is not known")
             self._version = VERSIONS[min(max(version, 1), 2)]
+            self._agreed = version
         self._agent = agent_of(told) or self._agent
 
     def _guess(self, frame: Frame) -> Request | None:
@@ -417,7 +438,8 @@ class Fold:
         if frame.error:
             ended = talk.end(frame.id, members_of(frame.error), f"{pointer}/error")
         elif self._version.null_clears:
-            talk.prompt_accepted(frame.id or "", text_of(members_of(frame.result).get("messageId", ABSENT)))
+            name = text_of(members_of(frame.result).get("messageId", ABSENT))
+            talk.prompt_accepted(frame.id or "", name, pointer)
             if "stopReason" not in members_of(frame.result):
                 session.pen.cited()
                 talk.begin(session.pen.ref("start", f"{pointer}/result"), None, True)
@@ -426,7 +448,7 @@ class Fold:
         else:
             ended = talk.end(frame.id, members_of(frame.result), f"{pointer}/result")
             if not ended:
-                talk.begin(session.pen.ref("end", f"{pointer}/result"), frame.id, False)
+                talk.begin(session.pen.ref("end", f"{pointer}/result"), frame.id, False, silent=True)
                 ended = talk.end(frame.id, members_of(frame.result), f"{pointer}/result")
         self.turn_over(session)
         return ended
@@ -469,103 +491,6 @@ class Fold:
         if name.startswith(("user_message", "agent_message", "agent_thought")):
             return session.talk.knows(text_of(update.get("messageId", ABSENT)))
         return True
-
-
-class Context(NamedTuple):
-    """What a handler of an update works with."""
-
-    fold: Fold
-    session: SessionFold
-    update: dict[str, Raw]
-    pointer: str
-    version: Version
-
-
-Handler = Callable[[Context], bool]
-
-
-def _chunk(author: str) -> Handler:
-    return lambda at: at.session.talk.chunk(author, at.update, at.pointer)
-
-
-def _whole(author: str) -> Handler:
-    return lambda at: at.version.null_clears and at.session.talk.whole(author, at.update, at.pointer)
-
-
-def _tool_call(at: Context) -> bool:
-    if at.version.null_clears:
-        return False  # v2 has no such update
-    return at.session.calls.update(at.update, at.pointer, at.version, creates=True)
-
-
-def _tool_call_update(at: Context) -> bool:
-    if (text_of(at.update.get("toolCallId", ABSENT)) or "") not in at.session.calls:
-        at.session.talk.flush()
-    return at.session.calls.update(at.update, at.pointer, at.version, creates=False)
-
-
-def _state(at: Context) -> bool:
-    state = text_of(at.update.get("state", ABSENT))
-    talk = at.session.talk
-    if state in ("running", "requires_action"):
-        talk.turn_started(at.pointer)
-        return True
-    if state != "idle":
-        return False
-    ended = talk.end(None, at.update, at.pointer)
-    at.fold.turn_over(at.session)
-    return ended
-
-
-def _subagent(at: Context) -> bool:
-    child, parent = text_of(at.update.get("sessionId", ABSENT)), at.session.id
-    if child and parent and child != parent:
-        at.fold.known.parents.setdefault(child, parent)
-    return at.session.talk.subagent(at.update, at.pointer)
-
-
-def _session_message(at: Context) -> bool:
-    return at.session.talk.session_message(at.session.id, at.update, at.pointer)
-
-
-UPDATES: dict[str, Handler] = {
-    "user_message_chunk": _chunk("user"),
-    "agent_message_chunk": _chunk("model"),
-    "agent_thought_chunk": _chunk("thought"),
-    "user_message": _whole("user"),
-    "agent_message": _whole("model"),
-    "agent_thought": _whole("thought"),
-    "tool_call": _tool_call,
-    "tool_call_update": _tool_call_update,
-    "tool_call_content_chunk": lambda at: at.session.calls.content_chunk(at.update, at.pointer),
-    "terminal_update": lambda at: at.session.terminals.update(at.update, at.pointer),
-    "terminal_output_chunk": lambda at: at.session.terminals.chunk(at.update, at.pointer),
-    "plan": lambda at: at.session.talk.plan(at.update, at.pointer),
-    "plan_update": lambda at: at.session.talk.plan_update(at.update, at.pointer),
-    "usage_update": lambda at: at.session.talk.usage(at.update, at.pointer),
-    "notice": lambda at: at.session.talk.notice(at.update, at.pointer),
-    "compaction_update": lambda at: at.session.talk.compaction(at.update, at.pointer),
-    "subagent_update": _subagent,
-    "session_message": _session_message,
-    "state_update": _state,
-}
-"""Updates that become records; every other one is kept unmapped."""
-
-GOES_ON = frozenset(
-    {
-        "user_message_chunk",
-        "agent_message_chunk",
-        "agent_thought_chunk",
-        "user_message",
-        "agent_message",
-        "agent_thought",
-        "tool_call_update",
-        "tool_call_content_chunk",
-        "terminal_output_chunk",
-        "usage_update",
-    }
-)
-"""Updates that may stand between two pieces of one message."""
 
 
 def agent_of(result: dict[str, Raw]) -> tuple[str, str | None] | None:

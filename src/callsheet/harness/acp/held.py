@@ -58,6 +58,11 @@ def native_of(refs: Iterable[Ref], role: str | None = None) -> Native:
     return Native(refs=sorted(seen.values(), key=lambda ref: (ref.source, ref.offset or 0)))
 
 
+def as_role(refs: Iterable[Ref], role: str) -> list[Ref]:
+    """The same places, cited with a role."""
+    return [ref if ref.role == role else replace(ref, role=role) for ref in refs]
+
+
 def put_inline(pen: Pen, record: Record, member: str, held: Held, most: int | None = INLINE_MOST) -> bool:
     """Whether a held value may stand in the record itself; what may not is kept in a blob, and the capture says so.
 

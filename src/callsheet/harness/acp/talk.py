@@ -24,7 +24,7 @@ from callsheet.harness._port.parts import (
     whole_number_of,
 )
 from callsheet.harness._port.pen import Pen, number
-from callsheet.harness.acp.held import CITED_MOST, Held, hold, native_of
+from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, Held, hold, native_of
 from callsheet.harness.acp.parts import block_part
 from callsheet.records import (
     Compaction,
@@ -64,8 +64,9 @@ class Spoken(Struct):
     parts: list[Held] = field(default_factory=list)
     refs: list[Ref] = field(default_factory=list)
     size: int = 0
-    written: bool = False
+    written: int = 0
     ts: str | None = None
+    last_ts: str | None = None
     inherited: Inherited | None = None
 
 
@@ -158,6 +159,7 @@ class Talk:
 
     def _heard(self, spoken: Spoken, pointer: str) -> None:
         spoken.refs.append(self._pen.ref("message", pointer))
+        spoken.last_ts = self._pen.ts
         self._pen.cited()
         self._open = spoken
 
@@ -176,13 +178,17 @@ class Talk:
         if any(held.exact is not None for held in spoken.parts):
             exact = "[" + ",".join(held.exact or bytes(held.raw).decode() for held in spoken.parts) + "]"
             pen.capture(record, "content", "external", blob=pen.desk.blob(exact.encode(), "application/json"))
-        record.ts = spoken.ts if not spoken.written else None
-        record.native = native_of([*(held.ref for held in spoken.parts[:1]), *spoken.refs])
+        record.ts = spoken.ts if not spoken.written else spoken.last_ts
+        record.native = native_of([*(held.ref for held in spoken.parts), *spoken.refs])
         record.native.inherited = spoken.inherited
         pen.revise(spoken.key, record)
-        spoken.written = True
-        spoken.refs = []
+        spoken.written += 1
+        spoken.refs = [one for one in spoken.refs if one.role != "message"]
         if spoken.message_id is None:
+            pen.forget(spoken.key)
+        elif spoken.written >= REVISIONS_MOST:
+            # What follows is a message of the same id: no log can make one grow without bound.
+            self._known.pop(spoken.message_id, None)
             pen.forget(spoken.key)
 
     # -- prompts and turns --------------------------------------------------------------------------------------
@@ -201,9 +207,12 @@ class Talk:
         else:
             self._write_prompt(held, None, pen.ts)
 
-    def _write_prompt(self, held: Held, message_id: str | None, ts: str | None) -> None:
+    def _write_prompt(
+        self, held: Held, message_id: str | None, ts: str | None, named: Ref | None = None
+    ) -> None:
         self._count += 1
-        spoken = Spoken("user", message_id, f"message {self._count}", refs=[held.ref], ts=ts)
+        refs = [held.ref, *([named] if named is not None else [])]
+        spoken = Spoken("user", message_id, f"message {self._count}", refs=refs, ts=ts)
         words = text_of(held.raw)
         if words is not None:
             # No block but plain text: seen in logs of early clients.
@@ -219,15 +228,23 @@ class Talk:
         self._open = spoken
         self.flush()
 
-    def prompt_accepted(self, request: str, message_id: str | None) -> None:
+    def prompt_accepted(self, request: str, message_id: str | None, pointer: str) -> None:
         """v2: the agent says which message a prompt became."""
         prompt = self._prompts.pop(request, None)
         if prompt is not None and not (message_id is not None and message_id in self._known):
             self.flush()
-            self._write_prompt(prompt.content, message_id, prompt.ts)
+            named = self._pen.ref("named", f"{pointer}/result") if message_id is not None else None
+            self._write_prompt(prompt.content, message_id, prompt.ts, named)
 
-    def begin(self, ref: Ref, prompt: str | None, joins: bool) -> None:
-        """A turn begins; in v2 (``joins``) a prompt, or the running state, within a turn belongs to it."""
+    def begin(self, ref: Ref, prompt: str | None, joins: bool, silent: bool = False) -> None:
+        """A turn begins; in v2 (``joins``) a prompt, or the running state, within a turn belongs to it.
+
+        Args:
+            ref: The frame that says so.
+            prompt: Request id of the prompt.
+            joins: Whether it may belong to the turn that runs.
+            silent: Nothing told of it before its end: only that is written.
+        """
         if joins and self._turns:
             turn = self._turns[-1]
             self._turn(turn, Turn(turn_id=turn.turn_id, status="running"), [ref])
@@ -235,7 +252,8 @@ class Talk:
         self._turn_count += 1
         turn = Open(f"t{self._turn_count}", ref, prompt)
         self._turns.append(turn)
-        self._turn(turn, Turn(turn_id=turn.turn_id, status="running"), [])
+        if not silent:
+            self._turn(turn, Turn(turn_id=turn.turn_id, status="running"), [])
 
     def _turn(self, turn: Open, record: Turn, more: list[Ref]) -> None:
         record.id_source = "derived"

@@ -1,0 +1,112 @@
+"""Frames of a logged connection: whose they are, what they answer, which of them are a replay.
+
+Owns, for sources that the registry marks as frame logs: the JSON-RPC frames in a line (wrapped, bare, in a batch), the
+time at which a line was received, the request that a response answers (ids count for each direction), and the lines
+between a request to load a session and its answer. It is read anew; no importer code takes part. Memory: a few
+words for each request.
+
+Must never know: records, what a frame means for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from callsheet.registry.via import ms_to_rfc3339, utc
+from callsheet.registry.when import MISSING, follow
+
+EARLIEST_MS = 100_000_000_000
+"""A smaller count of milliseconds is one from the start of a recording, and no time."""
+LOADS = ("session/load", "session/resume")
+
+
+class Asked(NamedTuple):
+    """A request: its line, who sent it, its method, the session that it names."""
+
+    line: int
+    sender: Any
+    method: str
+    session: Any
+
+
+class Frames:
+    """The requests and replays of one log."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, list[Asked]] = {}
+        self._replays: list[tuple[int, int, Any]] = []
+        self._answers: set[tuple[int, str]] = set()
+
+    def take(self, line: int, root: Any) -> None:
+        """Takes a line in; lines come in order."""
+        for _, frame in frames_of(root):
+            name, sender, method = id_text(frame.get("id")), follow(root, "/dir"), frame.get("method")
+            if name is None:
+                continue
+            if isinstance(method, str):
+                session = follow(frame, "/params/sessionId")
+                self._asked.setdefault(name, []).append(Asked(line, sender, method, session))
+                continue
+            asked = self.answered(line, sender, name)
+            if asked is not None and asked.method in LOADS:
+                self._replays.append((asked.line, line, asked.session))
+
+    def answered(self, line: int, sender: Any, name: str) -> Asked | None:
+        """The request that a response on a line answers: the last one before it of that id, from the other side."""
+        for asked in reversed(self._asked.get(name, [])):
+            if asked.line <= line and (asked.sender is MISSING or asked.sender != sender):
+                return Asked(*asked)
+        return None
+
+    def replay_at(self, line: int) -> Any:
+        """The session that is told again on a line, ``MISSING`` where none is."""
+        for start, end, session in self._replays:
+            if start < line < end:
+                return session
+        for asked in (one for found in self._asked.values() for one in found if one.method in LOADS):
+            open_ended = all(start != asked.line for start, _, _ in self._replays)
+            if open_ended and asked.line < line:
+                return asked.session
+        return MISSING
+
+
+def frames_of(root: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The frames of a decoded line, each with its pointer."""
+    held = follow(root, "/frame") if isinstance(root, dict) else root
+    base = "/frame" if isinstance(root, dict) and held is not MISSING else ""
+    held = root if held is MISSING else held
+    for step, frame in enumerate(held) if isinstance(held, list) else [(-1, held)]:
+        if isinstance(frame, dict):
+            yield base if step < 0 else f"{base}/{step}", frame
+
+
+def frame_at(root: Any, pointer: str) -> tuple[str, dict[str, Any]] | None:
+    """The frame that a pointer leads into; without a pointer the only one of the line."""
+    if not pointer:
+        found = list(frames_of(root))
+        return found[0] if len(found) == 1 else None
+    for base, frame in frames_of(root):
+        if pointer == base or pointer.startswith(f"{base}/"):
+            return base, frame
+    return None
+
+
+def id_text(value: Any) -> str | None:
+    """A JSON-RPC id as text."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def received(root: Any) -> Any:
+    """When a line was received, ``MISSING`` where it does not say so."""
+    found = utc(follow(root, "/ts"))
+    if found is not MISSING:
+        return found
+    ms, seconds = follow(root, "/ms"), follow(root, "/t")
+    if type(ms) is int and ms >= EARLIEST_MS:
+        return ms_to_rfc3339(ms)
+    if type(seconds) in (int, float) and EARLIEST_MS / 1000 <= seconds < EARLIEST_MS:
+        return ms_to_rfc3339(round(seconds * 1000))
+    return MISSING
