@@ -137,6 +137,7 @@ class Attested:
         self._turns: dict[str | None, Turn] = {}
         self._revised: dict[tuple[str | None, str], str] = {}
         self._answered: dict[tuple[str | None, str], tuple[str, Ref]] = {}
+        self._shown: set[tuple[str | None, str]] = set()
 
     @property
     def reading(self) -> Reading[Any]:
@@ -178,6 +179,8 @@ class Attested:
     def _given(self, settled: list[Settled]) -> list[Settled]:
         out: list[Settled] = []
         for one in settled:
+            if isinstance(one.record, Preview) and (one.session, one.record.call_id) in self._shown:
+                continue  # the recorder has said it
             self._look(*one)
             out.append(one)
             if self._main is None:
@@ -247,6 +250,7 @@ class Attested:
             return []
         if own.preview is not UNSET and own.preview.call_id in self._calls:
             session = self._calls.pop(own.preview.call_id)
+            self._shown.add((session, own.preview.call_id))
             preview = Preview(
                 call_id=own.preview.call_id,
                 output=own.preview.output,
