@@ -16,6 +16,7 @@ import pytest
 import zstandard
 from tests.native.openclaw.conftest import KEY, SESSION, Made, Store, database, insert, sheets, stored
 
+from callsheet.audit import audit_bundle
 from callsheet.harness.openclaw import OPENCLAW
 from callsheet.library.importing import Failure, Imported, import_sources
 from callsheet.records.bundle import Bundle
@@ -456,7 +457,7 @@ def test_flipped_pages_never_bring_it_down(store: Store, tmp_path: Path, seed: i
         if isinstance(one, Failure):
             assert "\n" not in one.message
         else:
-            Bundle(one.bundle)
+            assert list(audit_bundle(Bundle(one.bundle))) == []
     assert file_of(path) == before
 
 

@@ -34,6 +34,7 @@ from callsheet.wire import lossless
 
 NO_CAPTURE = "no capture shows what this version sent"
 NO_REPLY = "no later reply of the model is recorded, so nothing shows that it was sent"
+NO_CALL = "it names no call, so nothing shows where it was sent"
 SEVERAL = "its call id stands on several calls"
 SYNTHETIC = "OpenClaw wrote this in place of a result that it does not have"
 NESTED_CALL = "code that the model wrote made this call: its result went to that code, not to the model"
@@ -207,7 +208,9 @@ class Results:
             return SECRET
         if verdict.synthetic:
             return SYNTHETIC
-        if call_id is not None and self._survey.is_shared(call_id):
+        if call_id is None:
+            return NO_CALL
+        if self._survey.is_shared(call_id):
             return SEVERAL
         tool = text(message.toolName)
         api = self._survey.api(at)
