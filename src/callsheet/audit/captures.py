@@ -60,7 +60,8 @@ def _state(case: Case, facts: Facts, member: str, capture: Json) -> Claim:
         "content",
     )  # of what was not sent nothing is cut off either
     silent = state == "absent" and "blob" not in capture and _is_silent(case, facts, member)
-    if silent and unsent:
+    hidden = any(claim.evidence is not None for claim in facts.check(case, path, "redacted"))
+    if silent and unsent and not hidden:
         return Claim(path, state, Evidence("absent"))
     if claims[0].why not in (NO_ENTRY, NOWHERE):
         return claims[0]  # the source gives it another state
