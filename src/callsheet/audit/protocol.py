@@ -42,7 +42,7 @@ def frame_time(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     return (told[0] if first else told[-1]) if told else MISSING
 
 
-def frame_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def rpc_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """What a frame is that nothing maps: its method and kind of update, or what it answers."""
     root = cite.root
     found = frame_at(root, cite.pointer)
@@ -157,7 +157,7 @@ def agent_turn(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 # -- requests ------------------------------------------------------------------------------------------------------
 
 
-def request_id(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def rpc_id(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """The request's JSON-RPC id as text; numbered where the stream has another request of that id before it."""
     found = frame_at(cite.root, cite.pointer)
     native = id_text(found[1].get("id")) if found is not None else None
@@ -171,7 +171,7 @@ def request_id(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     return said if case.ledger.has_request(before) else native
 
 
-def request_source(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def rpc_source(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """Whether a request's id is its own."""
     found = frame_at(cite.root, cite.pointer)
     native = id_text(found[1].get("id")) if found is not None else None
@@ -437,7 +437,7 @@ def _size(case: Case) -> int:
 
 PROTOCOL = {
     "frame_time": frame_time,
-    "frame_type": frame_type,
+    "rpc_type": rpc_type,
     "replayed": replayed,
     "speaker": speaker,
     "spoken": spoken,
@@ -445,8 +445,8 @@ PROTOCOL = {
     "turn_id": turn_id,
     "turn_state": turn_state,
     "agent_turn": agent_turn,
-    "request_id": request_id,
-    "request_source": request_source,
+    "rpc_id": rpc_id,
+    "rpc_source": rpc_source,
     "chosen": chosen,
     "asked_state": asked_state,
     "asked_secret": asked_secret,

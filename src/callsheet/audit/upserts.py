@@ -137,12 +137,12 @@ def _is_shared(case: Case, native: Any) -> bool:
     return "callId" not in case.record or not case.ledger.is_superseded(case.record.get("id"))
 
 
-def frame_call(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+def upsert_call(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """The id of the call that an update is about, where only one call has it so far."""
     return MISSING if _is_shared(case, values[0]) else values[0]
 
 
-def frame_linkage(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+def upsert_linkage(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """Linked by the id that the update names; ambiguous once several calls have it (ASR-262)."""
     return "ambiguous" if _is_shared(case, values[0]) else "exact"
 
@@ -274,8 +274,8 @@ UPSERTS = {
     "ended_as": ended_as,
     "updated_places": updated_places,
     "updated_parts": updated_parts,
-    "frame_call": frame_call,
-    "frame_linkage": frame_linkage,
+    "upsert_call": upsert_call,
+    "upsert_linkage": upsert_linkage,
     "agent_meta": agent_meta,
     "agent_provider": agent_provider,
     "agent_output": agent_output,

@@ -279,7 +279,7 @@ def _table_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None
             return {"derived", "none"}
         case "shared_linkage":
             return {"exact", "derived"}
-        case "frame_linkage":
+        case "upsert_linkage":
             return {"exact", "ambiguous"}
         case "asked_state":
             return {"pending", "resolved"}
@@ -287,7 +287,7 @@ def _table_words(registry: Registry, fact: Fact, member: str) -> set[Any] | None
             return {"completed", "failed", "cancelled"}
         case "process_state":
             return {"running", "exited", "killed", "unknown"}
-        case "request_source":
+        case "rpc_source":
             return {"native", "derived"}
         case "asked_secret":
             return {True}
