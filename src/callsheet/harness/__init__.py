@@ -8,7 +8,7 @@ from __future__ import annotations
 from callsheet.harness._port import Stored
 from callsheet.harness._port.live import LiveAgent
 from callsheet.harness.acp import ACP, ACP_AGENTS
-from callsheet.harness.claude_code import CLAUDE_CODE, CLAUDE_CODE_STREAM
+from callsheet.harness.claude_code import CLAUDE_CODE, CLAUDE_CODE_AGENT, CLAUDE_CODE_STREAM
 from callsheet.harness.codex import CODEX, CODEX_AGENT, CODEX_APP_SERVER, CODEX_EXEC
 from callsheet.harness.gemini import GEMINI
 from callsheet.harness.openclaw import OPENCLAW
@@ -23,5 +23,5 @@ HARNESSES: tuple[Stored, ...] = (
 )
 """Every adapter of stored files, in the order in which a file is offered to them."""
 
-LIVE: tuple[LiveAgent, ...] = (CODEX_AGENT, *ACP_AGENTS)
+LIVE: tuple[LiveAgent, ...] = (CLAUDE_CODE_AGENT, CODEX_AGENT, *ACP_AGENTS)
 """Every agent that can be run through callsheet."""

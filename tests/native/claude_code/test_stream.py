@@ -350,7 +350,8 @@ def test_a_cancelled_hook_has_no_exit_code(read: Read) -> None:
 def test_how_a_turn_ends(read: Read, told: dict[str, Any], status: str) -> None:
     log = begun()
     log.agent("result", **told)
-    (turn,) = read(log).of("turn")
+    first, turn = read(log).of("turn")
+    assert (first["status"], first["turnId"]) == ("running", turn["turnId"])
     assert turn["status"] == status
 
 

@@ -8,7 +8,8 @@ twice, what a request carried), ``stored`` the second pass that writes records, 
 
 from __future__ import annotations
 
+from callsheet.harness.claude_code.live import CLAUDE_CODE_AGENT
 from callsheet.harness.claude_code.stored import CLAUDE_CODE
 from callsheet.harness.claude_code.stream import CLAUDE_CODE_STREAM
 
-__all__ = ["CLAUDE_CODE", "CLAUDE_CODE_STREAM"]
+__all__ = ["CLAUDE_CODE", "CLAUDE_CODE_AGENT", "CLAUDE_CODE_STREAM"]

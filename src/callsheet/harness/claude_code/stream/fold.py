@@ -234,6 +234,7 @@ class Fold:
             case "system" if frame.from_agent:
                 if frame.native.subtype == "init":
                     track.seen.configured(frame.members().get("mcp_servers", ABSENT))
+                    track.begin_turn(frame)
                     return False
                 return track.system(frame, self._agent_begins)
             case "result":

@@ -16,13 +16,15 @@ import msgspec
 from msgspec import Raw
 
 from callsheet.harness._port import Desk, Folder, Session, Stream
+from callsheet.harness._port.attested import Attested
 from callsheet.harness._port.fold import Settled
 from callsheet.harness._port.parts import ABSENT, members_of, text_of, value_of
 from callsheet.harness._port.units import Hole, native_units
 from callsheet.harness._port.veil import Veil
-from callsheet.harness.claude_code.stream.asks import WAITING_MOST, secrets_in, words_in
+from callsheet.harness.claude_code.stream.asks import words_in
 from callsheet.harness.claude_code.stream.fold import Fold
-from callsheet.harness.claude_code.stream.shapes import Frame, frame_of, is_frame, reading
+from callsheet.harness.claude_code.stream.masks import Secrets
+from callsheet.harness.claude_code.stream.shapes import CONTROL, frame_of, is_frame, reading
 from callsheet.records import SourceEntry
 
 KIND = "claude-code-stream"
@@ -67,7 +69,8 @@ class ClaudeCodeStream:
         veil = Veil(desk)
         if not hide_secrets(veil, source):
             return
-        fold = Fold(desk, veil, [source])
+        frames = Fold(desk, veil, [source])
+        fold = Attested(frames)
         with ExitStack() as stack:
             streams: dict[str | None, Stream] = {}
             unnamed = PurePosixPath(session.main).stem  # what came before any session said who it is
@@ -76,7 +79,7 @@ class ClaudeCodeStream:
                 for name, record in settled:
                     stream = streams.get(name)
                     if stream is None:
-                        opened = desk.stream(name or unnamed, fold.parents.get(name or ""))
+                        opened = desk.stream(name or unnamed, frames.parents.get(name or ""))
                         stream = streams[name] = stack.enter_context(opened)
                     stream.write(record)
 
@@ -87,40 +90,20 @@ class ClaudeCodeStream:
 
 def hide_secrets(veil: Veil, source: SourceEntry) -> int:
     """Hides answers to secret questions from the fold and the copy (ASR-283); returns how many units there are."""
-    asked: dict[str, dict[str, Raw]] = {}
+    secrets = Secrets()
     count = 0
     for unit in native_units(veil.lines(source), reading):
         count += 1
         frame = None if isinstance(unit, Hole) else frame_of(unit)
-        if frame is None:
+        if frame is None or frame.kind not in CONTROL:
             continue
-        if frame.kind == "control_request" and frame.from_agent:
-            members = members_of(frame.native.request)
-            name = frame.native.request_id
-            if text_of(members.get("subtype", ABSENT)) == "elicitation" and isinstance(name, str):
-                while len(asked) >= WAITING_MOST:
-                    asked.pop(next(iter(asked)))
-                asked[name] = {member: Raw(bytes(raw)) for member, raw in members.items()}
-        elif frame.kind == "control_response":
-            _hide(veil, source, frame, asked)
+        for raw in secrets.of(frame.members(), from_agent=frame.from_agent):
+            at = frame.unit.data.find(bytes(raw))
+            if at >= 0:
+                veil.hide(source, frame.unit.line.offset + frame.unit.start + at, len(raw))
+            for word in words_in(value_of(raw)):
+                veil.secret(word, [source])
     return count
-
-
-def _hide(veil: Veil, source: SourceEntry, frame: Frame, asked: dict[str, dict[str, Raw]]) -> None:
-    response = members_of(frame.native.response)
-    request = asked.pop(text_of(response.get("request_id", ABSENT)) or "", None)
-    if request is None:
-        return
-    content = members_of(response.get("response", ABSENT)).get("content", ABSENT)
-    whole, names = secrets_in(request)
-    answers = members_of(content)
-    secret = [content] if whole and content else [answers[name] for name in names if name in answers]
-    for raw in secret:
-        at = frame.unit.data.find(bytes(raw))
-        if at >= 0:
-            veil.hide(source, frame.unit.line.offset + frame.unit.start + at, len(raw))
-        for word in words_in(value_of(raw)):
-            veil.secret(word, [source])
 
 
 def session_in(head: bytes) -> str | None:

@@ -28,7 +28,7 @@ from callsheet.harness.claude_code.stream.seen import FrameSeen
 from callsheet.harness.claude_code.stream.shapes import Frame, line_of
 from callsheet.harness.claude_code.stream.sides import FrameAsides, FrameResults
 from callsheet.harness.claude_code.talk import Talk
-from callsheet.records import Compaction, Error, Message, Turn, Usage
+from callsheet.records import Compaction, Error, Message, Ref, Turn, Usage
 from callsheet.registry import Registry, StateRule
 
 
@@ -101,6 +101,7 @@ class Track:
         )
         self.results.begin(self.seen)
         self.talk = FrameTalk(pen, self.seen, registry, lines, self.events, self.results, self.asides)
+        self._turn: tuple[str, list[Ref]] | None = None
         self._turns = [row for row in registry.terminal_status if row.entity == "turn"]
 
     # -- conversation -------------------------------------------------------------------------------------------
@@ -166,6 +167,15 @@ class Track:
         )
         return True
 
+    def begin_turn(self, frame: Frame) -> None:
+        """``init``: a turn begins, unless one runs."""
+        name = text(frame.native.uuid)
+        if self._turn is None and name is not None:
+            native = self.pen.native("begin")
+            self._turn = (name, native.refs)
+            record = Turn(turn_id=name, id_source="derived", status="running", native=native)
+            self.pen.revise("turn", record)
+
     def result(self, frame: Frame) -> bool:
         """The end of a turn, with what it used."""
         self.pieces.flush()
@@ -173,19 +183,24 @@ class Track:
         name = text(frame.native.uuid)
         if name is None:
             return False
+        begun = self._turn or (name, [])
+        native = self.pen.native("turn")
+        native.refs = [*native.refs, *begun[1]]
         record = Turn(
-            turn_id=name,
+            turn_id=begun[0],
             id_source="derived",
             status=next((row.then for row in self._turns if _says(members, row)), "unknown"),
             reason=text_of(members.get("terminal_reason", ABSENT)) or text_of(members.get("subtype", ABSENT)),
             duration_ms=amount(value_of(members.get("duration_ms", ABSENT))),
-            native=self.pen.native("turn"),
+            native=native,
         )
         if value_of(members.get("is_error", ABSENT)) is True:
             words = next((text_of(one) for one in items_of(members.get("errors", ABSENT))), None)
             words = words or text_of(members.get("result", ABSENT))
             record.error = Error(message=words) if words else None
-        self.pen.write(record)
+        self.pen.revise("turn", record)
+        self.pen.forget("turn")
+        self._turn = None
         self._usage(members)
         return True
 
