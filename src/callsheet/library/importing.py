@@ -79,13 +79,13 @@ def find_sessions(path: Path, kind: str | None) -> list[tuple[Stored, Session]]:
     Raises:
         SourceError: Nothing there, not readable, or a file that fits no kind.
     """
-    found, failures = _search(path, kind, DiskFolder(path))
+    found, failures = search(path, kind, DiskFolder(path))
     if not found:
         raise SourceError(failures[0].message, path=failures[0].path, line=failures[0].line)
     return found
 
 
-def _search(
+def search(
     path: Path, kind: str | None, folder: DiskFolder
 ) -> tuple[list[tuple[Stored, Session]], list[Failure]]:
     """The sessions of a file or folder, and what went wrong while they were looked for."""
@@ -100,12 +100,12 @@ def _search(
         else:
             adapters = _fitting(path, kind, adapters)
     except SourceError as error:
-        return [], [_failure(error, str(path))]
+        return [], [failure_of(error, str(path))]
     for adapter in adapters:
         try:
             sessions = adapter.sessions(str(path), folder)
         except Exception as error:
-            failures.append(_failure(error, str(path)))
+            failures.append(failure_of(error, str(path)))
             continue
         # A file that two adapters would read belongs to the first of them, as it does when it is given alone.
         sessions = [one for one in sessions if one.main not in claimed]
@@ -138,7 +138,7 @@ def _fitting(path: Path, kind: str | None, adapters: list[Stored]) -> list[Store
     return adapters
 
 
-def _failure(error: Exception, path: str) -> Failure:
+def failure_of(error: Exception, path: str) -> Failure:
     """What became of a source that was not read, in one line; with ``CALLSHEET_DEBUG`` a bug shows where it is."""
     if isinstance(error, SourceError):
         return Failure(path=printable(error.path or path), message=error.message, line=error.line)
@@ -156,9 +156,10 @@ def import_session(
     *,
     native: bool = True,
     keep_reasoning: bool = False,
+    settled: bool = False,
     progress: Progress | None = None,
 ) -> Imported:
-    """Imports one session into ``out/<stream id>``.
+    """Imports one session into ``out/<stream id>``; ``settled``: without a line that is still being written.
 
     Raises:
         SourceError: The session cannot be read.
@@ -173,7 +174,7 @@ def import_session(
         if progress is not None:
             progress(session.main, done, total)
 
-    desk = Workbench(part, keep_reasoning=keep_reasoning, progress=step)
+    desk = Workbench(part, keep_reasoning=keep_reasoning, settled=settled, progress=step)
     try:
         adapter.read(session, desk)
         if not desk.streams:
@@ -224,7 +225,7 @@ def import_sources(
     seen: set[tuple[str, str, str]] = set()
     for path in paths:
         folder = DiskFolder(path)
-        found, failures = _search(path, kind, folder)
+        found, failures = search(path, kind, folder)
         yield from failures
         taken = {file for _, session in found for file in (session.main, *session.files)}
         for adapter, session in found:
@@ -253,7 +254,7 @@ def _outcome(
             adapter, session, out, native=native, keep_reasoning=keep_reasoning, progress=progress
         )
     except Exception as error:
-        return _failure(error, session.main)
+        return failure_of(error, session.main)
 
 
 def _left(path: Path, folder: DiskFolder, taken: set[str]) -> Iterator[Failure]:
@@ -285,12 +286,20 @@ def _unfit(head: bytes) -> str:
 def discover(environ: Mapping[str, str], home: Path) -> list[Found]:
     """Where the agents of this user keep sessions, and how many are there."""
     found = []
-    for adapter in HARNESSES:
-        for place in adapter.places(dict(environ), str(home)):
-            if is_folder(Path(place)):
-                sessions = adapter.sessions(place, DiskFolder(Path(place)))
-                found.append(Found(kind=adapter.kind, path=Path(place), sessions=len(sessions)))
+    for place, kind in places_of(environ, home):
+        sessions = adapter_for(kind).sessions(str(place), DiskFolder(place))
+        found.append(Found(kind=kind, path=place, sessions=len(sessions)))
     return found
+
+
+def places_of(environ: Mapping[str, str], home: Path) -> list[tuple[Path, str]]:
+    """Folders where the agents of this user keep sessions, each with the kind of these."""
+    return [
+        (Path(place), adapter.kind)
+        for adapter in HARNESSES
+        for place in adapter.places(dict(environ), str(home))
+        if is_folder(Path(place))
+    ]
 
 
 __all__ = [
@@ -299,7 +308,10 @@ __all__ = [
     "Imported",
     "adapter_for",
     "discover",
+    "failure_of",
     "find_sessions",
     "import_session",
     "import_sources",
+    "places_of",
+    "search",
 ]

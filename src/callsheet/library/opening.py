@@ -214,6 +214,15 @@ class _Head(msgspec.Struct):
     id: str | None = None
 
 
+def open_bundle(path: Path, reading: Reading, name: str | None = None) -> OpenSession:
+    """The session of a bundle.
+
+    Raises:
+        SourceError: No bundle, or none with a stream.
+    """
+    return _of_bundle(path, str(path) if name is None else name, reading, None)
+
+
 def _of_bundle(
     path: Path, name: str, reading: Reading, stream: str | None, spool: Path | None = None
 ) -> OpenSession:

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
+import msgspec
+
 from callsheet.library.folders import open_regular
 from callsheet.records import SourceEntry
 from callsheet.wire.database import Selection, text_of_rows
@@ -24,6 +26,9 @@ from callsheet.wire.files import AtomicFile, private_folder, read_chunks
 from callsheet.wire.inflate import MAGIC, Torn, inflate, is_compressed
 from callsheet.wire.lines import CHUNK, split_lines
 from callsheet.wire.masks import Cover
+
+LINED = frozenset({".jsonl", ".ndjson", ".log"})
+"""Endings of files that grow by lines."""
 
 
 class Source:
@@ -34,6 +39,7 @@ class Source:
         entry: Its entry; ``size`` and ``encoding`` are filled in.
         folder: Where a compressed one may be inflated.
         rows: The chosen rows, where it is a database.
+        settled: A last line that is still being written is left for later (only in files of lines).
 
     Attributes:
         cover: What its native copy must not hold.
@@ -41,7 +47,13 @@ class Source:
     """
 
     def __init__(
-        self, path: Path, entry: SourceEntry, folder: Path, rows: Sequence[Selection] | None = None
+        self,
+        path: Path,
+        entry: SourceEntry,
+        folder: Path,
+        rows: Sequence[Selection] | None = None,
+        *,
+        settled: bool = False,
     ) -> None:
         self.path = path
         self.entry = entry
@@ -59,7 +71,10 @@ class Source:
             self._inflate(self._file, folder)
             info = os.fstat(self.file.fileno())
         # The size now is what every pass reads: a file that grows meanwhile stays one consistent source.
-        entry.size = self.size = info.st_size
+        size = info.st_size
+        if settled and rows is None and not self._inflated and path.suffix in LINED:
+            size = _settled(self.file, size)
+        entry.size = self.size = size
 
     def _open(self) -> BinaryIO:
         return open_regular(self.path)
@@ -119,6 +134,22 @@ class Source:
                 return
             at += len(chunk)
             yield chunk
+
+
+def _settled(file: BinaryIO, size: int) -> int:
+    """Where the last line that was written whole ends: at the last LF, or at the end of a line that is a JSON value."""
+    at, tail = size, b""
+    while at and b"\n" not in tail:
+        begin = max(at - CHUNK, 0)
+        file.seek(begin)
+        tail = file.read(at - begin) + tail
+        at = begin
+    line = tail[tail.rfind(b"\n") + 1 :]
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return size - len(line)
+    return size
 
 
 class Copied(NamedTuple):

@@ -50,9 +50,15 @@ class Workbench:
     """``harness._port.Desk`` for one session."""
 
     def __init__(
-        self, folder: Path, *, keep_reasoning: bool = False, progress: Callable[[int, int], None]
+        self,
+        folder: Path,
+        *,
+        keep_reasoning: bool = False,
+        settled: bool = False,
+        progress: Callable[[int, int], None],
     ) -> None:
         self.keep_reasoning = keep_reasoning
+        self._settled = settled
         self.folder = folder
         self.streams: list[StreamEntry] = []
         self.diagnostics: list[Diagnostic] = []
@@ -77,7 +83,7 @@ class Workbench:
 
     def _register(self, path: str, kind: str, rows: list[Selection] | None) -> SourceEntry:
         entry = SourceEntry(id=f"s{len(self.sources)}", kind=kind, path=printable(whereabouts(path)))
-        source = Source(Path(path), entry, self.folder, rows)
+        source = Source(Path(path), entry, self.folder, rows, settled=self._settled)
         if len(self.sources) >= OPEN_MOST:
             source.close()
         self.sources[entry.id] = source

@@ -39,6 +39,9 @@ COMMANDS: dict[str, Command] = {
         "Open the workbench on a session.",
     ),
     "run": Command("callsheet.faces.cli.run:run", "Run an agent's turn and record it."),
+    "watch": Command(
+        "callsheet.faces.cli.watch:watch", "Follow sessions that agents started elsewhere are writing."
+    ),
     "import": Command(
         "callsheet.faces.cli.importing:import_command", "Read stored sessions and write a bundle per session."
     ),
