@@ -11,7 +11,7 @@ Must never know: processes, what a frame means.
 from __future__ import annotations
 
 import hashlib
-import secrets
+import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -181,7 +181,7 @@ class Recorder:
         """
         private_folder(out)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        folder = out.absolute() / f"{agent.name}-{stamp}-{secrets.token_hex(3)}"
+        folder = out.absolute() / f"{agent.name}-{stamp}-{os.urandom(3).hex()}"
         folder.mkdir(mode=0o700)
         return cls(folder, agent)
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from callsheet.records import BlobRef, Record, SourceEntry
-from callsheet.wire.database import Selection
 from callsheet.wire.lines import Line
+
+if TYPE_CHECKING:
+    from callsheet.wire.database import Selection  # few sources are databases
 
 INLINE_MOST = 64 * 1024
 """Bytes up to which ``raw``, ``displayContent``, ``exec`` output and ``unmapped.value`` stand inline (profile)."""
