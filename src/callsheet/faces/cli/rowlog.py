@@ -1,4 +1,7 @@
-"""What a headless run prints without ``--json``: rows as text, each when it will not change any more.
+"""What a headless run prints without ``--json``: rows as text, each when it has settled; a printed line stays.
+
+What of a row later records may still change, is not said before the end: whether a result reached the model is shown
+by a reply that has yet to come.
 
 Must never know: the session's machinery, protocols.
 """
@@ -6,26 +9,28 @@ Must never know: the session's machinery, protocols.
 from __future__ import annotations
 
 import sys
+from array import array
+from pathlib import Path
 
 from callsheet.faces.cli.terminal import Printer, complain, sheet_width
 from callsheet.live import Closed, Session
 from callsheet.paint import Look, paint_row
-from callsheet.pairing import Pairing, Place
-from callsheet.records import ENCODER, Preview, Record, Unknown, Unmapped, Usage
-from callsheet.records import Session as SessionRecord
+from callsheet.records import ENCODER, Record, Unknown
 from callsheet.records.stream import read_at
-from callsheet.rows import Context, Limits, Row, View, row_at
+from callsheet.rows import View
+from callsheet.rows.growing import Growing
 from callsheet.seam import Event, Noted, Recorded, TurnResult
+from callsheet.wire.blobs import blob_path
 
 
 class TextLines:
     """Rows as text; each is printed when it has settled."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._bundle = session.bundle
         self._printer = Printer(sys.stdout)
         self._look = Look(width=sheet_width(None))
-        self._streams: dict[str, _Growing] = {}
+        self._streams: dict[str, _Stream] = {}
 
     def event(self, event: Event) -> None:
         """A record may settle a row; a note goes to standard error."""
@@ -33,88 +38,66 @@ class TextLines:
             complain(event.text)
         if not isinstance(event, Recorded):
             return
-        growing = self._streams.get(event.stream)
-        if growing is None:
-            growing = self._streams[event.stream] = _Growing(self._session, event.stream)
-        for number in growing.add(event.record):
-            self._row(growing, number)
+        stream = self._streams.get(event.stream)
+        if stream is None:
+            stream = self._streams[event.stream] = _Stream(self._bundle, event.stream)
+        for first in stream.add(event.record):
+            self._row(stream, first, settled=False)
         sys.stdout.flush()
 
-    def _row(self, growing: _Growing, number: int) -> None:
-        row = growing.row(number)
-        if row is None:
-            return
-        depth = 0 if growing is next(iter(self._streams.values())) else 1
+    def _row(self, stream: _Stream, first: int, *, settled: bool) -> None:
+        row = stream.growing.row(first)
+        if not settled:
+            if row.state == "running":
+                return
+            row.reached_model = None
+        stream.printed.add(first)
+        depth = 0 if stream is next(iter(self._streams.values())) else 1
         for line in paint_row(row, self._look, depth):
             self._printer.line(line)
 
     def result(self, result: TurnResult) -> None:
-        """What is left is printed as it stands."""
+        """What is left is printed when the session is closed: it may have late records."""
         del result
 
     def end(self, closed: Closed) -> None:
         """What never settled is printed as it stands."""
         del closed
-        for growing in self._streams.values():
-            for number in growing.rest():
-                self._row(growing, number)
-            growing.close()
+        for stream in self._streams.values():
+            stream.growing.end_turn()
+            for first in stream.left():
+                self._row(stream, first, settled=True)
+            stream.close()
         sys.stdout.flush()
 
 
-class _Growing:
-    """The rows of a stream that grows."""
+class _Stream:
+    """One stream that grows, and which of its rows are printed."""
 
-    def __init__(self, session: Session, stream: str) -> None:
-        self._path = session.bundle / "streams" / f"{stream}.jsonl"
-        self._file = self._path.open("rb")
-        self._at = 0
-        self._open: dict[int, None] = {}
-        self._printed: set[int] = set()
-        self._pairing = Pairing()
-        self._context = Context(
-            pairing=self._pairing,
-            fetch=self._fetch,
-            limits=Limits(),
-            view=View(harness=False),
-            open_turn=True,
+    def __init__(self, bundle: Path, name: str) -> None:
+        self._file = (bundle / "streams" / f"{name}.jsonl").open("rb")
+        self._offsets = array("q", [0])
+        self.printed: set[int] = set()
+        self.growing = Growing(
+            name, self._fetch, lambda blob: blob_path(bundle, blob).read_bytes(), View(harness=False)
         )
+        self.growing.begin_turn()
 
     def _fetch(self, number: int) -> Record | Unknown:
-        place = self._pairing.place(number)
-        return read_at(self._file, place.offset, place.size)
+        begin, end = self._offsets[number], self._offsets[number + 1]
+        return read_at(self._file, begin, end - begin - 1)
 
     def add(self, record: Record) -> list[int]:
-        """Takes the next record; the rows that will not change any more."""
-        size = len(ENCODER.encode(record))
-        number = self._pairing.add(record, Place(self._at, size))
-        self._at += size + 1
-        if isinstance(record, SessionRecord):
-            self._context.take_session(record)
-        if isinstance(record, SessionRecord | Usage | Preview | Unmapped):
-            return []
-        home = self._pairing.home(number, record)
-        if home in self._printed:
-            return []
-        row = row_at(self._context, home)
-        if row is None or row.state == "running":
-            self._open[home] = None
-            return []
-        self._open.pop(home, None)
-        self._printed.add(home)
-        return [home]
+        """Takes the next record; the rows that it may have settled."""
+        self._offsets.append(self._offsets[-1] + len(ENCODER.encode(record)) + 1)
+        touched = self.growing.add(record)
+        return [first for first in (*touched.added, *touched.changed) if first not in self.printed]
 
-    def rest(self) -> list[int]:
-        """The rows that never settled; none can any more."""
-        self._context.open_turn = False
-        left = sorted(self._open)
-        self._open.clear()
-        return left
+    def left(self) -> list[int]:
+        """The rows that were not printed."""
+        every = [self.growing.first_at(index) for index in range(len(self.growing))]
+        return [first for first in every if first not in self.printed]
 
     def close(self) -> None:
         """Lets go of the stream."""
         self._file.close()
-
-    def row(self, number: int) -> Row | None:
-        """A row."""
-        return row_at(self._context, number)
