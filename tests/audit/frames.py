@@ -139,7 +139,8 @@ def recorded() -> str:
         usage={"input_tokens": 3, "output_tokens": 4},
         modelUsage={"m": {"inputTokens": 3, "contextWindow": 200_000}},
     )
-    return log.text
+    ended = {"dir": "recorder", "ts": "2026-11-30T11:00:00.000Z", "exit": {"code": 0, "signal": None}}
+    return log.text + json.dumps(ended, separators=(",", ":")) + "\n"
 
 
 def _pieces(log: Frames) -> None:

@@ -9,6 +9,7 @@ Must never know: importers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,8 +28,7 @@ FROM_FIRST = frozenset({"tool_call", "message", "reasoning"})
 OUTPUT_MOST = 8 << 20
 """Bytes of a terminal that a record keeps."""
 INLINE_MOST = 1 << 16
-ASKS = frozenset({"session/request_permission", "elicitation/create"})
-"""Methods that ask a person something."""
+_NUMBERED = re.compile(r"(.*)#(\d{1,9})", re.DOTALL)
 
 
 # -- frames --------------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ ASKS = frozenset({"session/request_permission", "elicitation/create"})
 
 def frame_time(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """When the last frame that tells of the record was received; of what is said or asked first, the first one."""
-    beside = {"link"} if case.kind == "terminal" else set(case.registry.marks.beside.get(case.kind, ()))
+    beside = {*case.registry.marks.beside.get(case.kind, ()), *(["call"] if case.kind == "terminal" else [])}
     told = [received(cite.root) for cite in case.cites if cite.role not in beside]
     first = case.kind in FROM_FIRST and "supersedes" not in case.record
     return (told[0] if first else told[-1]) if told else MISSING
@@ -158,13 +158,17 @@ def agent_turn(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 
 
 def rpc_id(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
-    """The request's JSON-RPC id as text; numbered where the session had another request of that id before."""
-    found, frames = frame_at(cite.root, cite.pointer), case.scan(cite).rpc
+    """The request's JSON-RPC id as text; numbered where the stream has another request of that id before it."""
+    found = frame_at(cite.root, cite.pointer)
     native = id_text(found[1].get("id")) if found is not None else None
-    if found is None or native is None or frames is None:
+    if native is None:
         return MISSING
-    number = frames.number_of(cite.line, native, ASKS, follow(found[1], "/params/sessionId"))
-    return native if number < 2 else f"{native}#{number}"
+    said = case.record.get("requestId")
+    numbered = _NUMBERED.fullmatch(said) if isinstance(said, str) else None
+    if numbered is None or numbered[1] != native or int(numbered[2]) < 2:
+        return native
+    before = native if numbered[2] == "2" else f"{native}#{int(numbered[2]) - 1}"
+    return said if case.ledger.has_request(before) else native
 
 
 def rpc_source(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
@@ -262,8 +266,10 @@ def argv(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     return command
 
 
-def screen(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def screen(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """A terminal's output: what the state before showed, with the bytes of the frames since."""
+    if cite is not next(iter(case.cites), None):
+        return MISSING
     data = _screen(case)
     if data is None:
         return MISSING
@@ -346,33 +352,30 @@ def _exit(case: Case) -> Any:
             found = part["exitStatus"]
         elif cite.pointer.endswith("/terminal_exit"):
             found = {"exitCode": part.get("exit_code"), "signal": part.get("signal")}
-        elif cite.role == "output" and _answers(case, cite) == "terminal/wait_for_exit":
+        elif cite.role == "output" and "output" not in part and {"exitCode", "signal"} & part.keys():
             found = part
     return found
 
 
-def _answers(case: Case, cite: Cite) -> str | None:
-    """The method of the request that a cited frame answers."""
-    found, frames = frame_at(cite.root, cite.pointer), case.scan(cite).rpc
-    name = id_text(found[1].get("id")) if found is not None else None
-    if frames is None or name is None:
-        return None
-    asked = frames.answered(cite.line, follow(cite.root, "/dir"), name)
-    return None if asked is None else asked.method
-
-
-def process_state(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def process_state(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """How a process is: killed by a signal, exited with a code, of unknown end; until an end is told it runs."""
+    if cite is not next(iter(case.cites), None):
+        return MISSING
     told = _exit(case)
     if told is MISSING:
+        waited = any(one.role == "output" and one.part == {} for one in case.cites)
+        if waited and case.record.get("status") == "unknown":
+            return "unknown"
         return case.before.get("status", "running") if case.before is not None else "running"
     if isinstance(follow(told, "/signal"), str) and follow(told, "/signal"):
         return "killed"
     return "exited" if type(follow(told, "/exitCode")) is int else "unknown"
 
 
-def process_end(case: Case, _cite: Cite, fact: Fact, _values: list[Any]) -> Any:
+def process_end(case: Case, cite: Cite, fact: Fact, _values: list[Any]) -> Any:
     """The exit code or signal (``tag``) of the last exit that the cited frames tell of."""
+    if cite is not next(iter(case.cites), None):
+        return MISSING
     found = follow(_exit(case), f"/{fact.tag}")
     return MISSING if found is None or found == "" else found
 
@@ -408,14 +411,14 @@ def terminal_blob(case: Case, cite: Cite, fact: Fact, values: list[Any]) -> Any:
     )
 
 
-def output_cut(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def output_cut(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """More was shown of a terminal than a record keeps."""
-    return "truncated" if _size(case) > OUTPUT_MOST else MISSING
+    return "truncated" if cite is case.cites[0] and _size(case) > OUTPUT_MOST else MISSING
 
 
-def output_size(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def output_size(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """How many bytes a terminal has shown."""
-    return _size(case)
+    return _size(case) if cite is case.cites[0] else MISSING
 
 
 def _size(case: Case) -> int:

@@ -63,7 +63,6 @@ class Workbench:
         self.streams: list[StreamEntry] = []
         self.diagnostics: list[Diagnostic] = []
         self.sources: dict[str, Source] = {}
-        self.secrets: dict[str, None] = {}
         self.calls = 0
         self.gaps = 0
         self.records = 0
@@ -146,21 +145,16 @@ class Workbench:
             self._numbers[base] = number = self._numbers.get(base, 1) + 1
             name = f"{base[:56]}-{number}"
         self._names.add(name)
-        path = self.folder / "streams" / f"{name}.jsonl"
-        with StreamWriter(path, name) as writer:
+        file = f"streams/{name}.jsonl"
+        # In the order in which they were begun, as a recorder has them, whatever order they end in.
+        entry = StreamEntry(id=name, file=file, parent=stream_id(parent) if parent else None)
+        self.streams.append(entry)
+        with StreamWriter(self.folder / file, name) as writer:
             yield writer
         self.calls += writer.types[ToolCall]
         self.gaps += writer.types[Gap]
         self.records += writer.records
-        self.streams.append(
-            StreamEntry(
-                id=name,
-                file=f"streams/{name}.jsonl",
-                parent=stream_id(parent) if parent else None,
-                records=writer.records,
-                sha256=writer.sha256,
-            )
-        )
+        entry.records, entry.sha256 = writer.records, writer.sha256
 
     def blob(self, data: bytes, mime_type: str | None = None) -> BlobRef:
         """Keeps bytes under their digest."""
@@ -180,7 +174,6 @@ class Workbench:
 
     def mask(self, source: SourceEntry, secret: str) -> None:
         """Names a secret of a source."""
-        self.secrets[secret] = None
         self.sources[source.id].cover.secret(secret)
 
     def hide(self, source: SourceEntry, offset: int, size: int) -> None:

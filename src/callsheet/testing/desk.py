@@ -212,8 +212,8 @@ class MemoryDesk:
         while name in taken:
             name, number = f"{base[:56]}-{number}", number + 1
         written = Written(name, stream_id(parent) if parent else None, [])
-        yield _Stream(written)
         self.reading.streams.append(written)
+        yield _Stream(written)
 
     def blob(self, data: bytes, mime_type: str | None = None) -> BlobRef:
         """Keeps bytes under their digest."""

@@ -60,6 +60,7 @@ async def run_turn(
     port: AnswerPort | None = None,
     during: During | None = None,
     limits: Limits = QUICK,
+    version: str | None = None,
 ) -> Ran:
     """Starts an agent, runs one turn, closes.
 
@@ -72,9 +73,10 @@ async def run_turn(
         port: Answers what the agent asks.
         during: Does something while the turn runs.
         limits: Bounds.
+        version: The agent's version, as it would print it.
     """
-    installed = Installed(command=tuple(command), version=None, evidence="given by the test")
-    wish = Wish(cwd=str((cwd or out.parent).absolute()))
+    installed = Installed(command=tuple(command), version=version, evidence="given by the test")
+    wish = Wish(cwd=str((cwd or out.parent).absolute()), version=version)
     session = await open_session(agent, installed, wish, out=out, port=port, limits=limits)
     if isinstance(session, Unopened):
         return Ran([], NotStarted(session.reason), [], None, session, [])
