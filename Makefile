@@ -76,6 +76,7 @@ docs-check: $(VENV)/.dev
 
 test-live: $(VENV)/.live
 	@if [ -n "$$(find tests/live -name 'test_*.py' 2>/dev/null)" ]; then \
+		$(BIN)/python tests/live/npm.py && \
 		$(BIN)/python -m pytest tests/live $(PYTEST_SHARED); \
 	else \
 		echo "make test-live: there are no tests against real agents yet; nothing was run"; \

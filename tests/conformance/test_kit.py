@@ -141,9 +141,12 @@ def test_a_producer_case_cites_its_lines_and_differs_where_it_says(case: Case) -
     cited = 0
     for record in [*case.records_true, *case.records_false]:
         for ref in record.get("native", {}).get("refs", []):
-            line = sources[ref["source"]][ref["line"] - 1].encode()
-            assert ref["sha256"] == hashlib.sha256(line).hexdigest()
-            assert ref["bytes"] == len(line)
+            lines = [f"{line}\n".encode() for line in sources[ref["source"]]]
+            begin = sum(map(len, lines[: ref["line"] - 1]))
+            # The whole line, or the part of it that is the frame.
+            at, end = ref["offset"], ref["offset"] + ref["bytes"]
+            assert begin <= at < end < begin + len(lines[ref["line"] - 1])
+            assert ref["sha256"] == hashlib.sha256(b"".join(lines)[at:end]).hexdigest()
             cited += 1
     assert cited
     for records in (case.records_true, case.records_false):

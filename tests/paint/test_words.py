@@ -384,7 +384,7 @@ def test_every_code_of_an_importer_has_its_sentence() -> None:
     named = re.compile(r"\.(?:diagnose|doubt)\(\s*\"(\w+)\"")
     codes = {
         code
-        for room in ("harness", "library")
+        for room in ("harness", "library", "live")
         for path in (SOURCE / room).rglob("*.py")
         for code in named.findall(path.read_text(encoding="utf-8"))
     }

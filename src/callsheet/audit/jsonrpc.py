@@ -22,12 +22,13 @@ LOADS = ("session/load", "session/resume")
 
 
 class Asked(NamedTuple):
-    """A request: its line, who sent it, its method, the session that it names."""
+    """A request: its line, who sent it, its method, the session that it names, a mark of its parameters."""
 
     line: int
     sender: Any
     method: str
     session: Any
+    params: int
 
 
 class Frames:
@@ -36,7 +37,6 @@ class Frames:
     def __init__(self) -> None:
         self._asked: dict[str, list[Asked]] = {}
         self._replays: list[tuple[int, int, Any]] = []
-        self._answers: set[tuple[int, str]] = set()
 
     def take(self, line: int, root: Any) -> None:
         """Takes a line in; lines come in order."""
@@ -46,7 +46,8 @@ class Frames:
                 continue
             if isinstance(method, str):
                 session = follow(frame, "/params/sessionId")
-                self._asked.setdefault(name, []).append(Asked(line, sender, method, session))
+                mark = hash(repr(frame.get("params")))
+                self._asked.setdefault(name, []).append(Asked(line, sender, method, session, mark))
                 continue
             asked = self.answered(line, sender, name)
             if asked is not None and asked.method in LOADS:
@@ -58,6 +59,16 @@ class Frames:
             if asked.line <= line and (asked.sender is MISSING or asked.sender != sender):
                 return Asked(*asked)
         return None
+
+    def number_of(self, line: int, name: str, methods: frozenset[str], session: Any) -> int:
+        """Which request of an id a line holds, counted by parameters: one that is sent again is the same one."""
+        seen: dict[int, None] = {}
+        last = 0
+        for asked in self._asked.get(name, []):
+            if asked.line <= line and asked.method in methods and asked.session == session:
+                seen.setdefault(asked.params)
+                last = asked.params
+        return list(seen).index(last) + 1 if last in seen else 0
 
     def replay_at(self, line: int) -> Any:
         """The session that is told again on a line, ``MISSING`` where none is."""

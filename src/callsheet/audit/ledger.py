@@ -108,7 +108,6 @@ class Ledger:
         self._superseded: dict[int, int] = {}
         self._shared: Counter[int] = Counter()
         self._gone: set[int] = set()
-        self._requests: set[int] = set()
         self._terminals: dict[int, list[int]] = {}
         self._turns = array("Q")
         self._made = array("q")
@@ -149,8 +148,6 @@ class Ledger:
         match record.get("type"):
             case "terminal" if isinstance(record.get("terminalId"), str):
                 self._terminals.setdefault(hash(record["terminalId"]), []).append(position)
-            case "permission" | "input_request":
-                self._requests.add(hash(record.get("requestId")))
             case "turn" if "supersedes" not in record:
                 self._turns.append(position)
             case "tool_call":
@@ -280,10 +277,6 @@ class Ledger:
     def is_superseded(self, name: Any) -> bool:
         """Whether a later record supersedes the one with this id."""
         return isinstance(name, str) and hash(name) in self._gone
-
-    def has_request(self, name: str) -> bool:
-        """Whether a request of the stream has this id."""
-        return hash(name) in self._requests
 
     def terminal_before(self, terminal_id: Any, position: Any) -> Json | None:
         """The last state of a terminal before a position."""

@@ -9,7 +9,6 @@ Must never know: importers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,7 +27,8 @@ FROM_FIRST = frozenset({"tool_call", "message", "reasoning"})
 OUTPUT_MOST = 8 << 20
 """Bytes of a terminal that a record keeps."""
 INLINE_MOST = 1 << 16
-_NUMBERED = re.compile(r"(.*)#(\d{1,9})", re.DOTALL)
+ASKS = frozenset({"session/request_permission", "elicitation/create"})
+"""Methods that ask a person something."""
 
 
 # -- frames --------------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ _NUMBERED = re.compile(r"(.*)#(\d{1,9})", re.DOTALL)
 
 def frame_time(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """When the last frame that tells of the record was received; of what is said or asked first, the first one."""
-    beside = {*case.registry.marks.beside.get(case.kind, ()), *(["call"] if case.kind == "terminal" else [])}
+    beside = {"link"} if case.kind == "terminal" else set(case.registry.marks.beside.get(case.kind, ()))
     told = [received(cite.root) for cite in case.cites if cite.role not in beside]
     first = case.kind in FROM_FIRST and "supersedes" not in case.record
     return (told[0] if first else told[-1]) if told else MISSING
@@ -158,17 +158,13 @@ def agent_turn(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 
 
 def rpc_id(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
-    """The request's JSON-RPC id as text; numbered where the stream has another request of that id before it."""
-    found = frame_at(cite.root, cite.pointer)
+    """The request's JSON-RPC id as text; numbered where the session had another request of that id before."""
+    found, frames = frame_at(cite.root, cite.pointer), case.scan(cite).rpc
     native = id_text(found[1].get("id")) if found is not None else None
-    if native is None:
+    if found is None or native is None or frames is None:
         return MISSING
-    said = case.record.get("requestId")
-    numbered = _NUMBERED.fullmatch(said) if isinstance(said, str) else None
-    if numbered is None or numbered[1] != native or int(numbered[2]) < 2:
-        return native
-    before = native if numbered[2] == "2" else f"{native}#{int(numbered[2]) - 1}"
-    return said if case.ledger.has_request(before) else native
+    number = frames.number_of(cite.line, native, ASKS, follow(found[1], "/params/sessionId"))
+    return native if number < 2 else f"{native}#{number}"
 
 
 def rpc_source(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
@@ -266,10 +262,8 @@ def argv(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     return command
 
 
-def screen(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def screen(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """A terminal's output: what the state before showed, with the bytes of the frames since."""
-    if cite is not next(iter(case.cites), None):
-        return MISSING
     data = _screen(case)
     if data is None:
         return MISSING
@@ -352,30 +346,33 @@ def _exit(case: Case) -> Any:
             found = part["exitStatus"]
         elif cite.pointer.endswith("/terminal_exit"):
             found = {"exitCode": part.get("exit_code"), "signal": part.get("signal")}
-        elif cite.role == "output" and "output" not in part and {"exitCode", "signal"} & part.keys():
+        elif cite.role == "output" and _answers(case, cite) == "terminal/wait_for_exit":
             found = part
     return found
 
 
-def process_state(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def _answers(case: Case, cite: Cite) -> str | None:
+    """The method of the request that a cited frame answers."""
+    found, frames = frame_at(cite.root, cite.pointer), case.scan(cite).rpc
+    name = id_text(found[1].get("id")) if found is not None else None
+    if frames is None or name is None:
+        return None
+    asked = frames.answered(cite.line, follow(cite.root, "/dir"), name)
+    return None if asked is None else asked.method
+
+
+def process_state(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """How a process is: killed by a signal, exited with a code, of unknown end; until an end is told it runs."""
-    if cite is not next(iter(case.cites), None):
-        return MISSING
     told = _exit(case)
     if told is MISSING:
-        waited = any(one.role == "output" and one.part == {} for one in case.cites)
-        if waited and case.record.get("status") == "unknown":
-            return "unknown"
         return case.before.get("status", "running") if case.before is not None else "running"
     if isinstance(follow(told, "/signal"), str) and follow(told, "/signal"):
         return "killed"
     return "exited" if type(follow(told, "/exitCode")) is int else "unknown"
 
 
-def process_end(case: Case, cite: Cite, fact: Fact, _values: list[Any]) -> Any:
+def process_end(case: Case, _cite: Cite, fact: Fact, _values: list[Any]) -> Any:
     """The exit code or signal (``tag``) of the last exit that the cited frames tell of."""
-    if cite is not next(iter(case.cites), None):
-        return MISSING
     found = follow(_exit(case), f"/{fact.tag}")
     return MISSING if found is None or found == "" else found
 
@@ -411,14 +408,14 @@ def terminal_blob(case: Case, cite: Cite, fact: Fact, values: list[Any]) -> Any:
     )
 
 
-def output_cut(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def output_cut(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """More was shown of a terminal than a record keeps."""
-    return "truncated" if cite is case.cites[0] and _size(case) > OUTPUT_MOST else MISSING
+    return "truncated" if _size(case) > OUTPUT_MOST else MISSING
 
 
-def output_size(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def output_size(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """How many bytes a terminal has shown."""
-    return _size(case) if cite is case.cites[0] else MISSING
+    return _size(case)
 
 
 def _size(case: Case) -> int:

@@ -1,27 +1,60 @@
-"""The adapters, one package per agent. ``HARNESSES`` lists them; adding one is one line here.
+"""The adapters, one package per agent. ``HARNESSES`` and ``LIVE`` list them; adding one is one line here.
 
 An adapter turns native facts into records with their evidence. It never pairs, never looks at another adapter.
+A table is loaded when it is asked for, and ``live_agent`` loads no more than it has to: a person waits for an agent to
+start, not for the adapters of all others.
 """
 
 from __future__ import annotations
 
-from callsheet.harness._port import Stored
-from callsheet.harness._port.live import LiveAgent
-from callsheet.harness.acp import ACP, ACP_AGENTS
-from callsheet.harness.claude_code import CLAUDE_CODE, CLAUDE_CODE_AGENT, CLAUDE_CODE_STREAM
-from callsheet.harness.codex import CODEX, CODEX_AGENT, CODEX_APP_SERVER, CODEX_EXEC
-from callsheet.harness.gemini import GEMINI
-from callsheet.harness.openclaw import OPENCLAW
-from callsheet.harness.opencode import OPENCODE
-from callsheet.harness.t3code import T3CODE
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-HARNESSES: tuple[Stored, ...] = (
-    *(OPENCLAW, T3CODE, ACP, GEMINI, OPENCODE),
-    *(CODEX, CODEX_EXEC, CODEX_APP_SERVER),
-    CLAUDE_CODE_STREAM,
-    CLAUDE_CODE,
+if TYPE_CHECKING:
+    from callsheet.harness._port import Stored
+    from callsheet.harness._port.live import LiveAgent
+
+    HARNESSES: tuple[Stored, ...]
+    """Every adapter of stored files, in the order in which a file is offered to them."""
+    LIVE: tuple[LiveAgent, ...]
+    """Every agent that can be run through callsheet."""
+
+_STORED = (
+    "openclaw:OPENCLAW",
+    "t3code:T3CODE",
+    "acp:ACP",
+    "gemini:GEMINI",
+    "opencode:OPENCODE",
+    "codex:CODEX",
+    "codex:CODEX_EXEC",
+    "codex:CODEX_APP_SERVER",
+    "claude_code:CLAUDE_CODE_STREAM",
+    "claude_code:CLAUDE_CODE",
 )
-"""Every adapter of stored files, in the order in which a file is offered to them."""
+_LIVE = (
+    "claude_code:CLAUDE_CODE_AGENT",
+    "codex:CODEX_AGENT",
+    "acp:ACP_AGENTS",
+)
 
-LIVE: tuple[LiveAgent, ...] = (CLAUDE_CODE_AGENT, CODEX_AGENT, *ACP_AGENTS)
-"""Every agent that can be run through callsheet."""
+
+def _loaded(place: str) -> tuple[Any, ...]:
+    """The adapter at a place, or the adapters where it is a tuple of them."""
+    package, _, name = place.partition(":")
+    found = getattr(import_module(f"callsheet.harness.{package}"), name)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def __getattr__(name: str) -> Any:
+    places = {"HARNESSES": _STORED, "LIVE": _LIVE}.get(name)
+    if places is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    table = globals()[name] = tuple(one for place in places for one in _loaded(place))
+    return table
+
+
+def live_agents() -> Iterator[LiveAgent]:
+    """The agents of ``LIVE``, each loaded when it is its turn."""
+    for place in _LIVE:
+        yield from _loaded(place)

@@ -20,6 +20,7 @@ from callsheet.errors import DEBUG, SourceError, UsageError
 from callsheet.harness import HARNESSES
 from callsheet.harness._port import Session, Stored
 from callsheet.library.folders import DiskFolder, is_folder, is_own, is_stream, open_regular
+from callsheet.library.providers import Covered, Providers, read_under
 from callsheet.library.shelf import fuller_place, locked, place_for, publish
 from callsheet.library.workbench import Workbench, printable
 from callsheet.records.bundle import Diagnostic, stream_id
@@ -158,8 +159,12 @@ def import_session(
     keep_reasoning: bool = False,
     settled: bool = False,
     progress: Progress | None = None,
+    providers: Providers | None = None,
 ) -> Imported:
-    """Imports one session into ``out/<stream id>``; ``settled``: without a line that is still being written.
+    """Imports one session into ``out/<stream id>``.
+
+    ``settled``: without a line that is still being written. With ``providers``, the sessions of the agents underneath
+    it stand in the same bundle.
 
     Raises:
         SourceError: The session cannot be read.
@@ -174,9 +179,23 @@ def import_session(
         if progress is not None:
             progress(session.main, done, total)
 
+    wanted = providers.under(adapter, session) if providers is not None else []
     desk = Workbench(part, keep_reasoning=keep_reasoning, settled=settled, progress=step)
+    hidden: list[str] = []
     try:
-        adapter.read(session, desk)
+        while True:
+            adapter.read(session, Covered(desk, hidden) if hidden else desk)
+            calls = desk.calls
+            read_under(desk, wanted, hidden)
+            told = [value for value in desk.secrets if value not in hidden]
+            if not wanted or not told:
+                break
+            # What one of them calls a secret may stand in another that was read before: all are read again.
+            hidden += told
+            desk.release()
+            shutil.rmtree(part)
+            part.mkdir(mode=0o700)
+            desk = Workbench(part, keep_reasoning=keep_reasoning, settled=settled, progress=step)
         if not desk.streams:
             raise SourceError("holds no records", path=session.main)
         main = name if any(entry.id == name for entry in desk.streams) else desk.streams[0].id
@@ -206,7 +225,7 @@ def import_session(
         bundle=final,
         stream=main,
         records=desk.records,
-        calls=desk.calls,
+        calls=calls,
         gaps=desk.gaps,
         diagnostics=desk.diagnostics,
     )
@@ -220,6 +239,7 @@ def import_sources(
     native: bool = True,
     keep_reasoning: bool = False,
     progress: Progress | None = None,
+    providers: Providers | None = None,
 ) -> Iterator[Imported | Failure]:
     """Imports every session of every path; a source that fails is a ``Failure`` and the others go on."""
     seen: set[tuple[str, str, str]] = set()
@@ -233,28 +253,20 @@ def import_sources(
             if key in seen:
                 continue
             seen.add(key)
-            yield _outcome(
-                adapter, session, out, native=native, keep_reasoning=keep_reasoning, progress=progress
-            )
+            try:
+                yield import_session(
+                    adapter,
+                    session,
+                    out,
+                    native=native,
+                    keep_reasoning=keep_reasoning,
+                    progress=progress,
+                    providers=providers,
+                )
+            except Exception as error:
+                yield failure_of(error, session.main)
         if is_folder(path):
             yield from _left(path, folder, taken | {failure.path for failure in failures})
-
-
-def _outcome(
-    adapter: Stored,
-    session: Session,
-    out: Path,
-    *,
-    native: bool,
-    keep_reasoning: bool,
-    progress: Progress | None,
-) -> Imported | Failure:
-    try:
-        return import_session(
-            adapter, session, out, native=native, keep_reasoning=keep_reasoning, progress=progress
-        )
-    except Exception as error:
-        return failure_of(error, session.main)
 
 
 def _left(path: Path, folder: DiskFolder, taken: set[str]) -> Iterator[Failure]:
@@ -306,6 +318,7 @@ __all__ = [
     "Failure",
     "Found",
     "Imported",
+    "Providers",
     "adapter_for",
     "discover",
     "failure_of",

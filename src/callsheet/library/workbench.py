@@ -63,6 +63,7 @@ class Workbench:
         self.streams: list[StreamEntry] = []
         self.diagnostics: list[Diagnostic] = []
         self.sources: dict[str, Source] = {}
+        self.secrets: dict[str, None] = {}
         self.calls = 0
         self.gaps = 0
         self.records = 0
@@ -174,6 +175,7 @@ class Workbench:
 
     def mask(self, source: SourceEntry, secret: str) -> None:
         """Names a secret of a source."""
+        self.secrets[secret] = None
         self.sources[source.id].cover.secret(secret)
 
     def hide(self, source: SourceEntry, offset: int, size: int) -> None:

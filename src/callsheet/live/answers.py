@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, assert_never
 
+import msgspec
+
 from callsheet.seam import (
     Answer,
     Cancelled,
@@ -65,3 +67,18 @@ class Policy:
                 return Declined()
             case _:
                 assert_never(request)
+
+
+def typed_value(words: str, kind: object) -> object:
+    """A typed line as the value that a form's schema asks for.
+
+    Args:
+        words: What was typed.
+        kind: The ``type`` of the member in the schema.
+    """
+    if kind in ("number", "integer", "boolean", "array"):
+        try:
+            return msgspec.json.decode(words.encode())
+        except msgspec.DecodeError:
+            return words
+    return words

@@ -14,15 +14,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from callsheet.errors import ProducerError
 from callsheet.harness._port import Stream
 from callsheet.records import BlobRef, SourceEntry
 from callsheet.records.bundle import Diagnostic
 from callsheet.wire.blobs import BlobStore, blob_path
-from callsheet.wire.database import Selection
 from callsheet.wire.files import read_chunks
 from callsheet.wire.lines import Line, split_lines
+
+if TYPE_CHECKING:
+    from callsheet.wire.database import Selection
 
 TOLD_MOST = 1_000
 """Diagnostics of one code that are told one by one."""

@@ -11,7 +11,7 @@ Must never know: processes, what a frame means.
 from __future__ import annotations
 
 import hashlib
-import secrets
+import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -181,7 +181,7 @@ class Recorder:
         """
         private_folder(out)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        folder = out.absolute() / f"{agent.name}-{stamp}-{secrets.token_hex(3)}"
+        folder = out.absolute() / f"{agent.name}-{stamp}-{os.urandom(3).hex()}"
         folder.mkdir(mode=0o700)
         return cls(folder, agent)
 
@@ -204,6 +204,7 @@ class Recorder:
         from_agent: bool,
         answered_by: str | None = None,
         omitted: int = 0,
+        ts: str | None = None,
     ) -> None:
         """Takes a frame; it is written with the next ``flush``.
 
@@ -213,11 +214,12 @@ class Recorder:
             from_agent: Who sent it.
             answered_by: Who gave the answer that it carries.
             omitted: Bytes of it that nobody has: it was longer than a line may be.
+            ts: When it was received; now, if not given.
         """
         if kept != sent:
             self.masked += 1
         kept = kept.strip(b" \t\r").replace(b"\n", b" ")
-        ts = now()
+        ts = ts or now()
         if not omitted and is_json(kept):
             line = log_line(kept, from_agent=from_agent, ts=ts, answered_by=answered_by)
         else:

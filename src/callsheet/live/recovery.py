@@ -13,12 +13,13 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
 
 from callsheet.errors import SourceError, UsageError
-from callsheet.harness import LIVE
+from callsheet.harness import live_agents
 from callsheet.harness._port.live import LiveAgent
 from callsheet.live.recorder import LOG, Book, seal, take_lock
 from callsheet.records.bundle import Bundle, NativeSource, is_bundle
@@ -46,12 +47,12 @@ def is_unfinished(path: Path) -> bool:
         return False
 
 
-def recover(path: Path, agents: tuple[LiveAgent, ...] = LIVE) -> Recovered | None:
+def recover(path: Path, agents: Iterable[LiveAgent] | None = None) -> Recovered | None:
     """Finishes an unfinished bundle.
 
     Args:
         path: The bundle.
-        agents: Whose folds are known.
+        agents: Whose folds are known; every agent's that can be run, if not given.
 
     Returns:
         None when there is nothing to be done: it is finished, it is still being recorded, or it cannot be written to.
@@ -68,12 +69,12 @@ def recover(path: Path, agents: tuple[LiveAgent, ...] = LIVE) -> Recovered | Non
         return None
     try:
         # Another process may have finished it before the lock was ours.
-        return _recover(path, agents) if is_unfinished(path) else None
+        return _recover(path, live_agents() if agents is None else agents) if is_unfinished(path) else None
     finally:
         lock.release()
 
 
-def _recover(path: Path, agents: tuple[LiveAgent, ...]) -> Recovered:
+def _recover(path: Path, agents: Iterable[LiveAgent]) -> Recovered:
     manifest = Bundle(path).manifest
     source = manifest.sources[0] if manifest.sources else None
     agent = next((one for one in agents if source is not None and one.kind == source.kind), None)

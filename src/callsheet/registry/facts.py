@@ -244,5 +244,6 @@ RECORDED: tuple[Fact, ...] = (
         words={"lost": "lost", "not_started": "unknown"},
     ),
     Fact(record="turn", role="recorder", member="reason", pointer="./reason"),
+    Fact(record="unmapped", role="line", member="nativeType", pointer="/dir", words={"recorder": "recorder"}),
 )
 """What a recorder of ours says of a live turn: in lines of its own, or beside a frame (``harness._port.attested``)."""

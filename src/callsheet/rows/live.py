@@ -30,6 +30,7 @@ from callsheet.records import (
     ToolCall,
     ToolResult,
     Unknown,
+    Usage,
 )
 from callsheet.registry.when import MISSING
 from callsheet.rows.calls import kind_of
@@ -138,6 +139,7 @@ class LiveRows:
         self._anew = False
         self.waiting: dict[str, Waiting] = {}
         self.note: str | None = None
+        self._usage: Usage | None = None
         self.turn: TurnState = "settled"
 
     # -- what comes ---------------------------------------------------------------------------------------------
@@ -216,6 +218,9 @@ class LiveRows:
         if len(self._recent) > HELD:
             self._recent.popitem(last=False)
         touched = growing.add(record)
+        if isinstance(record, Usage) and number == 0:
+            reported = (record.context_used, record.context_window, record.percent)
+            self._usage = record if reported != (None, None, None) else self._usage
         self._segments = None
         if isinstance(record, Permission | InputRequest):
             self._asked.add(record.request_id)
@@ -509,6 +514,20 @@ class LiveRows:
         return self.nested(at).row.state
 
     # -- what changed -------------------------------------------------------------------------------------------
+
+    def usage_words(self) -> str:
+        """The context as the agent last reported it, in its own numbers; nothing is computed."""
+        usage = self._usage
+        if usage is None:
+            return ""
+        reported = (
+            ("context", usage.context_used, ""),
+            ("window", usage.context_window, ""),
+            ("", usage.percent, "%"),
+        )
+        return " · ".join(
+            f"{name} {value:,}{unit}".strip() for name, value, unit in reported if value is not None
+        )
 
     @property
     def session(self) -> Session | None:

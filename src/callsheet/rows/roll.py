@@ -40,6 +40,10 @@ class Rows(Protocol):
         """Its identity, which stays when rows before it are added."""
         ...
 
+    def position(self, key: int) -> int | None:
+        """Where the row of an identity stands now; None when it is gone."""
+        ...
+
     def kind(self, at: int) -> RowKind:
         """Its kind."""
         ...
@@ -66,6 +70,10 @@ class NoRows:
     def key(self, at: int) -> int:
         """There is none."""
         raise IndexError(at)
+
+    def position(self, key: int) -> int | None:  # noqa: ARG002
+        """There is none."""
+        return None
 
     def kind(self, at: int) -> RowKind:
         """There is none."""
@@ -178,6 +186,10 @@ class Roll:
     def key(self, at: int) -> int:
         """The identity of a row: of stored ones, which don't move, the position."""
         return at
+
+    def position(self, key: int) -> int | None:
+        """The position of an identity, which is the same."""
+        return key
 
     def kind(self, at: int) -> RowKind:
         """The kind of the row at a position."""

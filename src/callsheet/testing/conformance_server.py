@@ -26,7 +26,7 @@ from callsheet.pairing import Pairing, provider_of
 from callsheet.records import FORMAT, Permission, Record, Session, Terminal, ToolCall, ToolResult
 from callsheet.records.bundle import Bundle, Manifest, NativeSource, StreamEntry, write_manifest
 from callsheet.records.stream import Entry, read_stream, stream_lines
-from callsheet.registry import HARNESSES
+from callsheet.registry import of_session
 from callsheet.rules import Finding, check_bundle, check_stream
 from callsheet.testing.conformance import PROTOCOL, request_bytes, stream_bytes
 from callsheet.wire.blobs import blob_path, digest
@@ -55,13 +55,14 @@ def validate(request: Json) -> Iterator[Finding]:
         yield from check_bundle(Bundle(folder))
 
 
-def unauditable(stream: bytes) -> str | None:
-    """Why a stream cannot be audited: no registry says how its agent's facts come about."""
-    first = next(iter(read_stream(io.BytesIO(stream))), None)
+def unauditable(request: Json) -> str | None:
+    """Why a stream cannot be audited: no registry says how the facts of its agent or sources come about."""
+    first = next(iter(read_stream(io.BytesIO(request_bytes(request["stream"])))), None)
     head = first.record if isinstance(first, Entry) else None
     agent = head.agent if isinstance(head, Session) else None
     name = None if agent is None else agent.name
-    return None if name in HARNESSES else f"callsheet has no registry for the agent {name!r}"
+    found = of_session(name, [source["kind"] for source in request["sources"]])
+    return None if found is not None else f"callsheet has no registry for the agent {name!r}"
 
 
 def audit(request: Json) -> Iterator[auditing.Finding]:
@@ -154,7 +155,7 @@ def answer(request: Json) -> Json:
     if task == "validate":
         return {"findings": [msgspec.to_builtins(finding) for finding in validate(request)]}
     if task == "audit":
-        why = unauditable(request_bytes(request["stream"]))
+        why = unauditable(request)
         if why is not None:
             return {"skip": why}
         return {"findings": [msgspec.to_builtins(finding) for finding in audit(request)]}

@@ -10,8 +10,8 @@ script says, step by step. It has no model, no clock of its own and no tools, an
 Steps: ``{"say": text}``, ``{"think": text}``, ``{"call": id, "title": text, "input": value}``,
 ``{"output": id, "text": text, "times": n}``, ``{"done": id, "status": word, "output": text}``,
 ``{"ask": id, "options": [kind]}``, ``{"secret": name}``, ``{"frame": value, "times": n}``, ``{"raw": text}``
-(one byte a character), ``{"long": n}``, ``{"ticks": n, "every": seconds}``, ``{"sleep": seconds}``,
-``{"spawn": [command]}``, ``{"await": "cancel"}``,
+(one byte a character), ``{"long": n}``, ``{"pace": n, "every": seconds}``, ``{"ticks": n, "every": seconds}``,
+``{"sleep": seconds}``, ``{"spawn": [command]}``, ``{"await": "cancel"}``,
 ``{"stderr": text}``, ``{"exit": code}``, ``{"kill": signal}``, ``{"end": reason}``.
 """
 
@@ -163,8 +163,26 @@ class Agent:
         del step
         self._do_say("x" * size, {})
 
+    def _do_pace(self, count: int, step: Json) -> None:
+        """Frames that say when they were sent, at a steady pace: of a hundred one call, its end, and a message."""
+        every = step.get("every", 0.001)
+        start = time.monotonic()
+        for number in range(count):
+            wait = start + number * every - time.monotonic()
+            if wait > 0:
+                time.sleep(wait)
+            call, place, now = f"c{number // 100}", number % 100, f"{time.time():.6f}"
+            if place == 0:
+                self._update({"sessionUpdate": "tool_call", "toolCallId": call, "title": now})
+            elif place == 50:
+                self._update({"sessionUpdate": "tool_call_update", "toolCallId": call, "status": "completed"})
+            else:
+                chunk = {"type": "text", "text": f"some words {now}"}
+                name = f"m{number // 50}"
+                self._update({"sessionUpdate": "agent_message_chunk", "messageId": name, "content": chunk})
+
     def _do_ticks(self, count: int, step: Json) -> None:
-        """Messages that say when they were sent, at a steady pace."""
+        """Calls that say when they were sent, at a steady pace."""
         every = step.get("every", 0.001)
         start = time.monotonic()
         for number in range(count):

@@ -516,6 +516,23 @@ def test_a_short_secret_is_masked_where_it_is_sent() -> None:
     assert last(play)["result"]["content"]["word"] == "abc"
 
 
+def test_a_recorder_that_only_watches_masks_the_same() -> None:
+    watch = Client(Wish(cwd=CWD))
+    params = {"sessionId": "s", "mode": "form", "message": "?", "requestedSchema": PASSWORD}
+    ask = json.dumps({"jsonrpc": "2.0", "id": "x", "method": "elicitation\\/create", "params": params})
+    ask = ask.replace("\\\\/", "\\/")
+    assert watch.mask(ask.encode(), from_agent=True) == ask.encode()
+    content = '{"who":"me","word":"\\ud83d half hunter2 \\ud83d"}'
+    answer = f'{{"jsonrpc":"2.0","id":"x","result":{{"action":"accept","content":{content}}}}}'.encode()
+    masked = watch.mask(answer, from_agent=False)
+    assert b"hunter2" not in masked
+    assert b'"me"' in masked
+    assert json.loads(masked)["result"]["action"] == "accept"
+    # Of another id nothing is masked, and an answer counts once.
+    plain = b'{"jsonrpc":"2.0","id":"y","result":{"action":"accept","content":{"word":"other words"}}}'
+    assert watch.mask(plain, from_agent=False) == plain
+
+
 # -- files and terminals --------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Raw
@@ -58,9 +58,22 @@ def run_toy(
     cancel_at: bytes | None = None,
     wish: Wish | None = None,
     prompt: str = "Go.",
+    before: Sequence[str] = (),
 ) -> Play:
-    """A whole turn with the toy; the last step is its end."""
-    command = [sys.executable, "-m", "callsheet.testing.toy_agent", "--version", str(version), script]
+    """A whole turn with the toy; the last step is its end.
+
+    Args:
+        version: Newest version that the toy speaks.
+        script: What it plays.
+        cwd: The session's folder.
+        answers: Answers what it asks.
+        serves: Serves its files and terminals.
+        cancel_at: Bytes of a line at which the turn is cancelled.
+        wish: The wish, if not just the folder.
+        prompt: The prompt.
+        before: Words before the toy's command.
+    """
+    command = [*before, sys.executable, "-m", "callsheet.testing.toy_agent", "--version", str(version), script]
     play = Play(wish or Wish(cwd=str(cwd)))
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=cwd

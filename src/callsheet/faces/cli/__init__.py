@@ -42,6 +42,9 @@ COMMANDS: dict[str, Command] = {
     "watch": Command(
         "callsheet.faces.cli.watch:watch", "Follow sessions that agents started elsewhere are writing."
     ),
+    "tap": Command(
+        "callsheet.faces.cli.tap:tap", "Record an agent of the Agent Client Protocol that an editor drives."
+    ),
     "import": Command(
         "callsheet.faces.cli.importing:import_command", "Read stored sessions and write a bundle per session."
     ),

@@ -10,13 +10,8 @@ from pathlib import Path
 from callsheet.errors import UsageError
 from callsheet.harness._port.live import LiveAgent
 
-
-def live_agents() -> tuple[LiveAgent, ...]:
-    """Every agent that can be run, and the fake one, for those who try things out."""
-    from callsheet.harness import LIVE
-    from callsheet.testing.fake import FAKE
-
-    return (*LIVE, FAKE)
+FAKE_NAME = "fake"
+"""The fake agent's word, for those who try things out; no list shows it."""
 
 
 def agent_named(name: str) -> LiveAgent:
@@ -25,12 +20,16 @@ def agent_named(name: str) -> LiveAgent:
     Raises:
         UsageError: No such agent.
     """
-    from callsheet.harness import LIVE
+    if name == FAKE_NAME:
+        from callsheet.testing.fake import FAKE
+
+        return FAKE
+    from callsheet.harness import LIVE, live_agents
 
     for agent in live_agents():
         if agent.name == name:
             return agent
-    known = ", ".join(agent.name for agent in LIVE) or "none yet"
+    known = ", ".join(agent.name for agent in LIVE)
     raise UsageError(f"no agent {name!r} can be run (known: {known})")
 
 
@@ -42,6 +41,6 @@ def finish_recording(path: Path) -> None:
         return
     from callsheet.faces.cli.terminal import complain
 
-    found = recover(path, live_agents())
+    found = recover(path)
     if found is not None:
         complain(f"{path}: its recorder did not finish; {found.added:,} records were made from its frame log")

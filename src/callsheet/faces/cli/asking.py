@@ -16,6 +16,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Raw
 
+from callsheet.live.answers import typed_value
 from callsheet.paint.safe import visible
 from callsheet.seam import (
     Answer,
@@ -102,18 +103,8 @@ class TerminalPort:
             words = await _read(f"{visible(str(name))}: ", hidden=secret)
             kind = about.get("type") if isinstance(about, dict) else None
             if words.strip():
-                content[str(name)] = _value(words.strip(), kind)
+                content[str(name)] = typed_value(words.strip(), kind)
         return FormFilled(Raw(msgspec.json.encode(content))) if content else Declined()
-
-
-def _value(words: str, kind: object) -> object:
-    """A typed line as the value that a form's schema asks for."""
-    if kind in ("number", "integer", "boolean", "array"):
-        try:
-            return msgspec.json.decode(words.encode())
-        except msgspec.DecodeError:
-            return words
-    return words
 
 
 def _say(words: str) -> None:

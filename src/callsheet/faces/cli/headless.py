@@ -12,13 +12,12 @@ import asyncio
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, assert_never, cast
+from typing import Any, assert_never
 
 from msgspec import Struct
 
 from callsheet.errors import SourceError, reason_of
-from callsheet.faces.cli.asking import TerminalPort
-from callsheet.faces.cli.lines import JsonLines, Lines, TextLines
+from callsheet.faces.cli.lines import JsonLines, Lines
 from callsheet.faces.cli.terminal import complain
 from callsheet.harness._port.live import LiveAgent
 from callsheet.live import Closed, Policy, Session, Turn, Unopened, open_session, prepare
@@ -97,9 +96,7 @@ async def _run(wanted: Run) -> int:
         resume=wanted.wish.resume,
         version=found.version,
     )
-    port: AnswerPort = (
-        TerminalPort() if wanted.answer == "ask" else Policy(cast(Literal["allow", "reject"], wanted.answer))
-    )
+    port = _port(wanted.answer)
     stop = _Stop()
     with stop.listening():
         opening = asyncio.ensure_future(open_session(wanted.agent, found, wish, out=wanted.out, port=port))
@@ -113,7 +110,7 @@ async def _run(wanted: Run) -> int:
         if isinstance(session, Unopened):
             _unopened(wanted.agent.name, session)
             return NOTHING_RAN
-        lines: Lines = JsonLines(session, previews=wanted.previews) if wanted.as_json else TextLines(session)
+        lines = _lines(wanted, session)
         try:
             code = await _turn(session, wanted.prompt, lines, stop)
         finally:
@@ -125,6 +122,22 @@ async def _run(wanted: Run) -> int:
             complain(problem)
         complain(f"recorded in {closed.bundle}")
         return code
+
+
+def _port(answer: str) -> AnswerPort:
+    if answer == "ask":
+        from callsheet.faces.cli.asking import TerminalPort
+
+        return TerminalPort()
+    return Policy("allow" if answer == "allow" else "reject")
+
+
+def _lines(wanted: Run, session: Session) -> Lines:
+    if wanted.as_json:
+        return JsonLines(session, previews=wanted.previews)
+    from callsheet.faces.cli.rowlog import TextLines
+
+    return TextLines(session)
 
 
 async def _turn(session: Session, prompt: str, lines: Lines, stop: _Stop) -> int:

@@ -20,14 +20,22 @@ import msgspec
 from callsheet.errors import SourceError
 from callsheet.faces.cli.terminal import Bar, Printer, complain, write_json
 from callsheet.library.briefs import Brief, brief_of_bundle
-from callsheet.library.importing import Failure, Imported, adapter_for, discover, import_sources
+from callsheet.library.importing import Failure, Imported, Providers, adapter_for, discover, import_sources
 from callsheet.library.places import bundles_folder
 from callsheet.library.workbench import printable
 from callsheet.records.bundle import Bundle
 from callsheet.rows.text import counted
 
 
-def import_all(sources: list[str], *, out: Path | None, kind: str | None, native: bool, as_json: bool) -> int:
+def import_all(
+    sources: list[str],
+    *,
+    out: Path | None,
+    kind: str | None,
+    native: bool,
+    with_provider: bool = False,
+    as_json: bool,
+) -> int:
     """Imports sources and says what became of each session.
 
     Returns:
@@ -44,7 +52,8 @@ def import_all(sources: list[str], *, out: Path | None, kind: str | None, native
     printer = Printer(sys.stdout)
     written = failed = 0
     named = [Path(source) for source in sources if source != "-"] if sources else _stored(kind)
-    found = import_sources(named, folder, kind=kind, native=native, progress=bar.advance)
+    providers = Providers(os.environ, Path.home()) if with_provider else None
+    found = import_sources(named, folder, kind=kind, native=native, progress=bar.advance, providers=providers)
     with ExitStack() as stack:
         if "-" in sources:
             found = chain(found, _of_stdin(folder, kind, native, bar, stack))

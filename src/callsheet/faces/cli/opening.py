@@ -38,8 +38,11 @@ def open_command(source: str | None, stream: str | None) -> int:
     return open_workbench(source if source is not None else str(bundles_folder()), stream=stream)
 
 
-def check_workbench() -> None:
+def check_workbench(instead: str = "callsheet show prints a sheet") -> None:
     """Makes sure that the workbench can be shown here.
+
+    Args:
+        instead: What does without it.
 
     Raises:
         UsageError: It cannot.
@@ -47,6 +50,6 @@ def check_workbench() -> None:
     from callsheet.errors import UsageError
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("the workbench needs a terminal (callsheet show prints a sheet)")
+        raise UsageError(f"the workbench needs a terminal ({instead})")
     if find_spec("textual") is None:
-        raise UsageError("the workbench needs Textual: pip install 'callsheet[tui]'")
+        raise UsageError(f"the workbench needs Textual: pip install 'callsheet[tui]' ({instead})")

@@ -12,8 +12,12 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from callsheet.faces.cli.headless import Run
 
 ANSWERS = ("ask", "allow", "reject")
 
@@ -31,6 +35,7 @@ ANSWERS = ("ask", "allow", "reject")
 @click.option("--mode", metavar="M", help="The permission mode, in the agent's own word.")
 @click.option("--resume", metavar="ID", help="A session of the agent to go on with.")
 @click.option("--json", "as_json", is_flag=True, help="Records as they settle, one a line.")
+@click.option("--plain", is_flag=True, help="Lines instead of the workbench.")
 @click.option("--previews", is_flag=True, help="With --json: also what has not settled yet, marked as such.")
 @click.option(
     "--answer",
@@ -47,15 +52,19 @@ def run(
     mode: str | None,
     resume: str | None,
     as_json: bool,
+    plain: bool,
     previews: bool,
     answer: str | None,
     out: Path | None,
 ) -> int:
     """Run an agent's turn and record it.
 
-    PROMPT is one argument; - reads it from standard input. The turn is recorded in a bundle, below the user's data
-    folder unless --out says otherwise. Ctrl-C asks the agent to break off and waits for its word; a second one
-    stops it.
+    On a terminal this is the workbench, where the agent's requests are answered and further prompts are
+    written. With --json or --plain, or where there is no terminal, it is one turn; then Ctrl-C asks the agent
+    to break off and waits for its word, and a second one stops it.
+
+    PROMPT is one argument; - reads it from standard input. The turn is recorded in a bundle, below the user's
+    data folder unless --out says otherwise.
 
     \b
     Examples:
@@ -64,8 +73,9 @@ def run(
       echo 'What is here?' | callsheet run claude-code --cwd ~/app -- -
     """  # noqa: D301
     from callsheet.errors import UsageError
+    from callsheet.faces.cli import headless
     from callsheet.faces.cli.agents import agent_named
-    from callsheet.faces.cli.headless import Run, run_headless
+    from callsheet.faces.cli.opening import check_workbench
     from callsheet.library.places import bundles_folder
     from callsheet.seam import Wish
 
@@ -81,20 +91,54 @@ def run(
     terminal = sys.stdin.isatty() and sys.stderr.isatty() and prompt != "-"
     if answer == "ask" and not terminal:
         raise UsageError("--answer ask needs a terminal")
-    if prompt is None:
+    shown = terminal and not as_json and not plain and sys.stdout.isatty()
+    if shown:
+        check_workbench("--plain prints lines instead")
+    if prompt is None and not shown:
         raise UsageError("needs a PROMPT (- reads it from standard input)")
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if prompt == "-" else prompt
-    if not text.strip():
+    if text is not None and not text.strip():
         raise UsageError("the prompt is empty")
     folder = str((cwd or Path.cwd()).absolute())
-    wanted = Run(
+    wanted = headless.Run(
         agent=agent,
         command=tuple(words) if words else None,
         wish=Wish(cwd=folder, model=model, mode=mode, resume=resume),
-        prompt=text,
+        prompt=text or "",
         out=out or bundles_folder(),
         answer=answer or ("ask" if terminal else "reject"),
         as_json=as_json,
         previews=previews,
     )
-    return run_headless(wanted)
+    return _in_workbench(wanted) if shown else headless.run_headless(wanted)
+
+
+def _in_workbench(wanted: Run) -> int:
+    """Runs the turn, and those that follow it, in the workbench; the exit code is that of the last one."""
+    from callsheet.faces.cli.headless import NOTHING_RAN, code_of
+    from callsheet.faces.cli.terminal import complain
+    from callsheet.faces.tui.app import run_workbench
+    from callsheet.faces.tui.running import NotOpened, Running, Wanted
+    from callsheet.live import Policy
+
+    port = None if wanted.answer == "ask" else Policy("allow" if wanted.answer == "allow" else "reject")
+    running = Running(
+        Wanted(
+            agent=wanted.agent,
+            command=wanted.command,
+            wish=wanted.wish,
+            prompt=wanted.prompt or None,
+            out=wanted.out,
+            port=port,
+        )
+    )
+    try:
+        run_workbench(running)
+    except NotOpened as error:
+        complain(str(error))
+        return NOTHING_RAN
+    if running.closed is not None:
+        for problem in running.closed.problems:
+            complain(problem)
+        complain(f"recorded in {running.closed.bundle}")
+    return NOTHING_RAN if running.result is None else code_of(running.result)

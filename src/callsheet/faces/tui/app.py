@@ -14,6 +14,8 @@ from textual.app import App
 from textual.screen import Screen
 
 from callsheet.errors import CallsheetError, SourceError
+from callsheet.faces.tui.live_screen import LiveScreen
+from callsheet.faces.tui.running import Running
 from callsheet.faces.tui.sessions_screen import FolderShelf, SessionsScreen
 from callsheet.faces.tui.sheet_screen import SheetScreen
 from callsheet.faces.tui.stored import Feed, Several, Stored
@@ -91,6 +93,19 @@ def screen_for(source: Path, stream: str | None = None) -> First:
 def screen_of(feed: Feed) -> First:
     """The screen of one session."""
     return lambda looks: SheetScreen(feed, looks=looks)
+
+
+def run_workbench(running: Running) -> None:
+    """Runs an agent in the workbench.
+
+    Raises:
+        NotOpened: The agent is not there, or did not start.
+        CallsheetError: Nothing can be recorded.
+    """
+    app = Workbench(lambda looks: LiveScreen(running, looks=looks))
+    app.run()
+    if app.problem is not None:
+        raise app.problem
 
 
 def open_workbench(source: str, *, stream: str | None = None) -> int:

@@ -94,6 +94,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self._lines_for: tuple[int, int, int] | None = None
         self._marked: dict[int, tuple[Strip, Strip]] = {}
         self._blank = Strip.blank(1)
+        self._cursor_key: int | None = None
         self.cells = 1
         self.page = 1
         self._version = 0
@@ -195,6 +196,25 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         if self.following and was_at_end and len(self):
             self.cursor = len(self) - 1
             self._to_end()
+        self.refresh()
+        self._tell()
+
+    def renewed(self, shows: Shows | None = None) -> None:
+        """Draws everything anew after rows changed their order; the reader stays at their row."""
+        line, was_at_end = self._line_of_cursor(), self.at_end
+        key = self._cursor_key
+        self._shown = None
+        if shows is not None:
+            self._shown = array("I", (number for number in range(len(self.rows)) if shows(number)))
+        at = self.rows.position(key) if key is not None else None
+        self._start_anew()
+        if len(self):
+            self.cursor = self._nearest(at) if at is not None else min(self.cursor, len(self) - 1)
+            if self.following and was_at_end:
+                self.cursor = len(self) - 1
+                self._to_end()
+            else:
+                self._show_at(self.cursor, line)
         self.refresh()
         self._tell()
 
@@ -432,7 +452,9 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def _tell(self) -> None:
-        self.post_message(self.Selected(self.at))
+        at = self.at
+        self._cursor_key = None if at is None else self.rows.key(at)
+        self.post_message(self.Selected(at))
 
     def move(self, by: int) -> None:
         """Selects another row; a row that is longer than the screen is scrolled through first."""

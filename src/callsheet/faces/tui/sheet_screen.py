@@ -64,6 +64,11 @@ class SheetScreen(Screen[None]):
         feed: Where it comes from.
         looks: dark, light or plain.
         alone: There is no list of sessions to go back to.
+
+    Attributes:
+        shown: What is shown now.
+        sheet: The rows.
+        pane: The side pane.
     """
 
     DEFAULT_CSS = """
@@ -73,7 +78,7 @@ class SheetScreen(Screen[None]):
     SheetScreen #pane { display: none; width: 45%; border-left: vkey $primary; padding: 0 0 0 1; }
     SheetScreen.-pane #pane { display: block; }
     SheetScreen.-below #pane { width: 100%; height: 45%; border-left: none; border-top: hkey $primary; }
-    SheetScreen #search { display: none; height: 1; border: none; padding: 0; dock: bottom; }
+    SheetScreen #search { display: none; height: 1; border: none; padding: 0; }
     SheetScreen.-search #search { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(MOVING, LOOKING, LEAVING)]
@@ -92,6 +97,10 @@ class SheetScreen(Screen[None]):
         self._said: Span | None = Span("reading …", "open")
         self._said_at = 0.0
         self._look = Look()
+        self.sheet = SheetView(self.shown.rows, self._look, looks=looks, id="sheet")
+        self.pane = LinesView(looks, id="pane")
+        self.top = Bar(looks, id="top")
+        self.bottom = Bar(looks, id="bottom")
 
     class Failed(Message):
         """The session cannot be read, or the source holds several."""
@@ -104,29 +113,24 @@ class SheetScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Sheet, pane, search line, bar."""
-        yield Bar(self.looks, id="top")
+        yield self.top
         with Horizontal(id="middle"):
-            yield SheetView(self.shown.rows, self._look, looks=self.looks, id="sheet")
-            yield LinesView(self.looks, id="pane")
+            yield self.sheet
+            yield self.pane
+        yield from self.compose_below()
         yield Input(placeholder="search", id="search", select_on_focus=True)
-        yield Bar(self.looks, id="bottom")
+        yield self.bottom
 
-    @property
-    def sheet(self) -> SheetView:
-        """The rows."""
-        return self.query_one("#sheet", SheetView)
-
-    @property
-    def pane(self) -> LinesView:
-        """The side pane."""
-        return self.query_one("#pane", LinesView)
+    def compose_below(self) -> ComposeResult:
+        """What stands between the rows and the bar: nothing, for a stored session."""
+        yield from ()
 
     def on_mount(self) -> None:
         """Begins to read."""
         self.set_interval(0.12, self.sheet.tick)
         self._read()
 
-    def on_unmount(self) -> None:
+    async def on_unmount(self) -> None:
         """Lets go of everything."""
         self._evidence.close()
         self.feed.close()
@@ -191,9 +195,9 @@ class SheetScreen(Screen[None]):
         total = len(self.sheet)
         right = [*self.state_spans(), Span(f"{min(self.sheet.cursor + 1, total):,}/{total:,}", "quiet")]
         left = [*([self._said] if self._said else []), *count_spans(self.tally(), self.waiting())]
-        self.query_one("#bottom", Bar).put([*left, Span("? help", "quiet")], right)
+        self.bottom.put([*left, Span("? help", "quiet")], right)
         who = head_words(self.shown.session)
-        self.query_one("#top", Bar).put([Span(who, "strong"), Span(visible(self.feed.name), "quiet")])
+        self.top.put([Span(who, "strong"), Span(visible(self.feed.name), "quiet")])
 
     def on_sheet_view_selected(self, _: SheetView.Selected) -> None:
         """Shows another row in the pane."""

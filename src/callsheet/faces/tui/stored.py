@@ -124,6 +124,11 @@ class Stored:
         self._process: asyncio.subprocess.Process | None = None
         self.problems: list[str] = []
 
+    @classmethod
+    def of_nothing(cls, name: str) -> Stored:
+        """A feed with nothing to read yet: of a session that runs."""
+        return cls(Path(), name=name)
+
     def close(self) -> None:
         """Lets go of files and processes."""
         if self._process is not None and self._process.returncode is None:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from callsheet.records import BlobRef, Record, SourceEntry
-from callsheet.wire.database import Selection
 from callsheet.wire.lines import Line
+
+if TYPE_CHECKING:
+    from callsheet.wire.database import Selection  # few sources are databases
 
 INLINE_MOST = 64 * 1024
 """Bytes up to which ``raw``, ``displayContent``, ``exec`` output and ``unmapped.value`` stand inline (profile)."""
@@ -142,3 +144,11 @@ class Stored(Protocol):
 
     def read(self, session: Session, desk: Desk) -> None:
         """Imports one session: writes its streams through the desk."""
+
+
+@runtime_checkable
+class Drives(Protocol):
+    """An adapter of a program that drives other agents, which keep sessions of their own."""
+
+    def driven(self, session: Session, folder: Folder) -> list[tuple[str, str]]:
+        """Kind and id of the sessions that the agents underneath keep of this one, as far as it names them."""

@@ -10,6 +10,7 @@ Must never know: the protocol.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -37,7 +38,7 @@ from callsheet.wire.blobs import digest
 
 RECORDER = "recorder"
 """``dir`` of the recorder's own lines, and the role of refs to what it says."""
-_OWN_PREFIX = b'{"dir":"recorder",'
+_is_own = re.compile(rb'\s*\{\s*"dir"\s*:\s*"recorder"').match
 _ANSWERED = b'"answered_by"'
 ANSWERED_MOST = 1000
 """Requests whose answerer is kept in mind, for later states of them."""
@@ -151,7 +152,7 @@ class Attested:
     def feed(self, source: SourceEntry, unit: Unit[Any]) -> list[Settled]:
         """Folds one line; returns what has settled, in order."""
         data = unit.data
-        if data.startswith(_OWN_PREFIX):
+        if _is_own(data):
             said = self._said(source, unit)
             if said is not None:
                 return said

@@ -453,7 +453,8 @@ class Calls:
     def _put_content(self, record: ToolResult, call: Call) -> None:
         """``content`` only where the registry names captures for this agent, and the model spoke afterwards."""
         held = call.values.get("rawOutput")
-        known = self._rule.content if call.inherited is None and call.call_id in self._replied else None
+        told = call.call_id in self._replied and call.inherited is None and not call.shared_id
+        known = self._rule.content if told else None
         words = None
         if known is not None and held is not None and held.exact is None:
             words = text_of(held.raw if known == "." else part_at(held.raw, known))

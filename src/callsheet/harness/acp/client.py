@@ -448,7 +448,6 @@ class Client:
         given = self._requests.answer(request_id, answer)
         if isinstance(given, Rejected):
             return Reply(given)
-        self._secrets.sent(given.frame, given.secrets)
         return Reply(Accepted(), (Send(given.frame), given.closed, *self._goes_on()))
 
     def steer(self, text: str) -> Reply:

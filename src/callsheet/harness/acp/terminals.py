@@ -19,7 +19,7 @@ from msgspec import Raw, Struct, field
 from callsheet.harness._port import INLINE_MOST
 from callsheet.harness._port.parts import ABSENT, is_null, items_of, members_of, text_of, value_of
 from callsheet.harness._port.pen import Pen
-from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, native_of
+from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, as_role, native_of
 from callsheet.records import BlobRef, Exec, Inherited, Ref, Terminal, TerminalOutput
 
 OUTPUT_MOST = 8 << 20
@@ -125,7 +125,7 @@ class Terminals:
         """v1 ``terminal/create`` was answered: the client runs a command."""
         asked = members_of(params)
         state = self.state(name, "terminal", pointer)
-        state.refs.append(request)
+        state.refs += as_role([request], "create")
         command = text_of(asked.get("command", ABSENT))
         arguments = [text_of(item) for item in items_of(asked.get("args", ABSENT))]
         if command is not None:
@@ -175,6 +175,7 @@ class Terminals:
 
     def belongs(self, name: str, call_id: str, ref: Ref) -> None:
         """A call's content names a terminal: a recorded link."""
+        (ref,) = as_role([ref], "link")
         state = self._all.get(name)
         self._wanted.setdefault(name, (call_id, ref))
         if state is not None and state.call_id is None:

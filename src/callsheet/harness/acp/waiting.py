@@ -54,13 +54,11 @@ class Ask(Struct):
         number: Its JSON-RPC id, as the agent wrote it.
         method: Which kind.
         waiting: What a person sees.
-        secret: Members of its form whose answers are secret; all of them when ``waiting.secret``.
     """
 
     number: Raw
     method: str
     waiting: Waiting
-    secret: frozenset[str] = frozenset()
 
     def cancelled(self) -> bytes:
         """The frame that answers it with nothing chosen."""
@@ -73,12 +71,10 @@ class Given(NamedTuple):
     Attributes:
         frame: What is sent.
         closed: What readers are told.
-        secrets: JSON values in the frame that are kept nowhere.
     """
 
     frame: bytes
     closed: RequestClosed
-    secrets: list[Raw]
 
 
 class Requests:
@@ -106,8 +102,8 @@ class Requests:
         number = Raw(bytes(frame.number))
         if frame.method == PERMISSION:
             return Ask(number, PERMISSION, _permission(key, params))
-        waiting, secret = _elicitation(key, params)
-        return Ask(number, ELICITATION, waiting, secret) if waiting is not None else None
+        waiting = _elicitation(key, params)
+        return Ask(number, ELICITATION, waiting) if waiting is not None else None
 
     def opened(self, ask: Ask) -> list[Step]:
         """Keeps a request until it is answered."""
@@ -124,9 +120,7 @@ class Requests:
             return told
         del self.open[request_id]
         result, said = told
-        frame = response(ask.number, _json(result))
-        secrets = _secrets_in(ask, answer)
-        return Given(frame, RequestClosed(request_id, "answered", said), secrets)
+        return Given(response(ask.number, _json(result)), RequestClosed(request_id, "answered", said))
 
     def all_cancelled(self) -> list[Step]:
         """Answers every open request with nothing chosen."""
@@ -175,21 +169,20 @@ def _permission(key: str, params: dict[str, Raw]) -> Permission:
     )
 
 
-def _elicitation(key: str, params: dict[str, Raw]) -> tuple[Waiting | None, frozenset[str]]:
+def _elicitation(key: str, params: dict[str, Raw]) -> Waiting | None:
     mode = text_of(params.get("mode", ABSENT)) or ("url" if "url" in params else "form")
     title = text_of(params.get("message", ABSENT)) or ""
     call = text_of(params.get("toolCallId", ABSENT))
     url = text_of(params.get("url", ABSENT))
     schema = params.get("requestedSchema", ABSENT)
     if mode == "url" and url:
-        return UrlAsked(request_id=key, call=call, title=title, url=url), frozenset()
+        return UrlAsked(request_id=key, call=call, title=title, url=url)
     if mode != "form" or mark(schema) != b"{":
-        return None, frozenset()
+        return None
     whole, names = secrets_of(params)
     fields = set(members_of(part_at(schema, "properties")))
     secret = whole or (bool(names) and names == fields)
-    form = FormAsked(request_id=key, call=call, title=title, schema=Raw(bytes(schema)), secret=secret)
-    return form, frozenset(names)
+    return FormAsked(request_id=key, call=call, title=title, schema=Raw(bytes(schema)), secret=secret)
 
 
 # -- what is answered -------------------------------------------------------------------------------------------
@@ -241,14 +234,6 @@ FITS: dict[type, Callable[[Waiting, Answer], Told]] = {
     UrlAsked: _to_url,
 }
 """How each kind of request takes an answer."""
-
-
-def _secrets_in(ask: Ask, answer: Answer) -> list[Raw]:
-    if not isinstance(answer, FormFilled) or not isinstance(ask.waiting, FormAsked):
-        return []
-    if ask.waiting.secret:
-        return [answer.content]
-    return [raw for name, raw in members_of(answer.content).items() if name in ask.secret]
 
 
 # -- frames -----------------------------------------------------------------------------------------------------

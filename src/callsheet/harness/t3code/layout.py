@@ -191,6 +191,41 @@ def resumed(row: dict[str, Any]) -> str | None:
     return next((found for name in named if (found := _text(cursor.get(name)))), None)
 
 
+AGENTS = {"codex": "codex", "claudeAgent": "claude-code"}
+"""Providers, by the name that T3 Code has for them, that keep sessions which callsheet can read."""
+
+
+def driven(parts: Parts, folder: Folder) -> list[tuple[str, str]]:
+    """The sessions that the providers of these threads keep themselves: kind of the agent, and id."""
+    threads = {"thread_id": [thread.thread_id for thread in parts.threads]}
+    new, old, runtime = folder.rows(
+        parts.database,
+        [
+            Selection(PROVIDERS, columns=_PAYLOAD, where=threads),
+            Selection(OLD_SESSIONS, columns=OLD_SESSION_COLUMNS, where=threads),
+            Selection(RUNTIME, columns=RUNTIME_COLUMNS, where=threads),
+        ],
+    )
+    found: list[tuple[Any, Any]] = []
+    for row in new:
+        value = _object(row.get("payload_json"))
+        found.append((value.get("driver"), _object(value.get("nativeThreadRef")).get("nativeId")))
+    found += [(row.get("provider_name"), row.get("provider_thread_id")) for row in old]
+    for row in runtime:
+        cursor = {**row, "resume_cursor_json": _object(row.get("resume_cursor_json"))}
+        found.append((row.get("provider_name"), resumed(cursor)))
+    return [(AGENTS[name], session) for name, session in found if name in AGENTS and _text(session)]
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """An object, or the one that a JSON text holds; an empty one for anything else."""
+    try:
+        value = msgspec.json.decode(value) if isinstance(value, str) else value
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def selections(thread: Thread) -> list[Selection]:
     """What is read for one thread."""
     own: dict[str, list[Any]] = {"thread_id": [thread.thread_id]}

@@ -41,6 +41,10 @@ class T3Code:
         """Where this user's threads lie."""
         return layout.places(environ, home)
 
+    def driven(self, session: Session, folder: Folder) -> list[tuple[str, str]]:
+        """The sessions of the agents underneath, by kind and id."""
+        return layout.driven(session.parts, folder)
+
     def read(self, session: Session, desk: Desk) -> None:
         """Imports one thread with those that it started."""
         parts: Parts = session.parts
