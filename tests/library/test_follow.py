@@ -327,10 +327,22 @@ def test_hostile_names_and_texts_are_told_as_they_are(tmp_path: Path) -> None:
 
 def test_what_cannot_be_followed(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no session\n")
-    for path in (tmp_path / "nowhere", tmp_path / "notes.txt"):
+    bundle = tmp_path / "bundle"
+    (bundle / "streams").mkdir(parents=True)
+    (bundle / "manifest.json").write_text("{}")
+    for path in (tmp_path / "nowhere", tmp_path / "notes.txt", bundle):
         with pytest.raises(SourceError):
             list(follower(path).look())
     assert [type(change) for change in follower(tmp_path).look()] == [Began]
+
+
+def test_an_empty_file_may_become_a_session(tmp_path: Path) -> None:
+    path, made = thread(tmp_path)
+    path.write_bytes(b"")
+    looking = follower(path)
+    assert [type(change) for change in looking.look()] == [Began]
+    path.write_bytes(made.data)
+    assert rows(list(looking.look()))
 
 
 def test_follow_stops_when_it_is_told_to(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ import msgspec
 
 from callsheet.errors import SourceError
 from callsheet.harness._port import Session, Stored
-from callsheet.library.importing import failure_of, import_session
+from callsheet.library.folders import DiskFolder, is_folder, is_own
+from callsheet.library.importing import failure_of, import_session, search
 from callsheet.library.news import (
     Began,
     Change,
@@ -193,12 +194,14 @@ class Follower:
             self._paid(begun)
 
     def _nothing(self) -> None:
-        """Nothing to follow: a folder may get its first session yet, a file that is none will not become one."""
-        for path, _ in self._roots:
-            if not path.exists():
-                raise SourceError("no such file or folder", path=str(path))
-            if path.is_file() and path.stat().st_size:
-                raise SourceError("fits no known kind of session (see: callsheet harnesses)", path=str(path))
+        """Nothing to follow: a folder, or an empty file, may get its first session yet; anything else will not."""
+        for path, kind in self._roots:
+            mark = mark_of(str(path))
+            if (is_folder(path) and not is_own(path)) or (mark is not None and not mark.size):
+                continue
+            _, failures = search(path, kind, DiskFolder(path))
+            for failure in failures:
+                raise SourceError(failure.message, path=failure.path, line=failure.line)
 
     @staticmethod
     def _lost(track: _Track) -> Iterator[Change]:
