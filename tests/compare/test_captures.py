@@ -108,11 +108,6 @@ FACTS = [
         "Claude Code: the file holds the arguments as the tool's schema made them, and large numbers rounded",
     ),
     Fact(
-        r"claude-code/2\.1\.3\d\d/(hooks_pre|mcp)/\w+",
-        "result.content",
-        "Claude Code: live a result ends with a line break that, by the requests in the file, was cut when it was sent",
-    ),
-    Fact(
         r"acp/opencode-v1-parallel",
         "result.(raw.error|error.message)",
         "OpenCode: the file of this capture names its folder otherwise than its frames do",

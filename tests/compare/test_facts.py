@@ -154,6 +154,7 @@ FORMS: list[tuple[list[Json], list[Json], str]] = [
         change({"format": "unified", "value": "@@ -1 +1 @@\n-a\n+b\n\nMoved to: c"}),
         "changes./w/app/a.patch",
     ),
+    ([result(content=parts("a\n"))], [result(content=parts("a"))], "result.content"),
     (
         [result(displayContent=parts("a"))],
         [result(displayContent=parts("b"))],

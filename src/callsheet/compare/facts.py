@@ -20,12 +20,13 @@ from callsheet.compare.side import Call, Json, Side, words_of
 from callsheet.records import FileChange, Hook, InputRequest, Permission, Plan, Subagent, Terminal
 from callsheet.wire.lossless import NotJson, decode, without_lone_surrogates
 
-Shape = Literal["", "time", "duration", "count", "patch", "item", "loose"]
+Shape = Literal["", "time", "duration", "count", "patch", "item", "loose", "sent"]
 """How two values are held against each other, where not by equality.
 
 ``item``: the reading takes it from an item that tells how the call was executed, not what the model wrote: the
 arguments of a call whose tool is not named, and a name that is only the tool's on its server. ``loose``: both may be
-true though they differ, for each is the word of another table or screen: kinds, and what was shown.
+true though they differ, for each is the word of another table or screen: kinds, and what was shown. ``sent``: where a
+reminder was glued to a result, nobody can tell whose the blanks between them are.
 """
 CUT = frozenset({"truncated", "redacted"})
 OPEN = frozenset({"unknown", "running", "pending", "proposed"})
@@ -156,7 +157,7 @@ def _result(side: Side, call: Call, result: Json) -> Stated:
     yield from _process(side, call, result)
 
 
-_CONTENTS: tuple[tuple[str, Shape], ...] = (("content", ""), ("displayContent", "loose"))
+_CONTENTS: tuple[tuple[str, Shape], ...] = (("content", "sent"), ("displayContent", "loose"))
 
 
 def _members(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
@@ -323,6 +324,8 @@ def held(left: Told, right: Told) -> Verdict:
         return "left" if left.value < right.value else "right"
     if "item" in (left.shape, right.shape) or left.shape == "loose":
         return "form"
+    if left.shape == "sent" and _without_ends(left.value) == _without_ends(right.value):
+        return "form"
     if left.shape == "patch":
         return "form" if _is_other_patch(left.value, right.value) else "contradicts"
     if left.shape == "duration" and _is_near(left.value, right.value):
@@ -330,6 +333,11 @@ def held(left: Told, right: Told) -> Verdict:
     if left.shape == "time" and _is_near(_ms(left.value), _ms(right.value)):
         return "same"
     return "contradicts"
+
+
+def _without_ends(parts: list[Any]) -> list[Any]:
+    """Content parts without blanks at the ends of their texts."""
+    return [part.strip() if isinstance(part, str) else part for part in parts]
 
 
 def _is_other_patch(left: tuple[Any, Any], right: tuple[Any, Any]) -> bool:
