@@ -25,6 +25,7 @@ from callsheet.records.bundle import Bundle
 from callsheet.rules import check_bundle
 from callsheet.seam import (
     Accepted,
+    Answer,
     Chosen,
     Completed,
     Driver,
@@ -41,13 +42,15 @@ from callsheet.seam import (
     Rejected,
     RequestClosed,
     RequestOpened,
+    Step,
     TurnChanged,
     Unusable,
+    Waiting,
     Wish,
 )
 from callsheet.seam.events import OUTPUT_BYTES, OUTPUT_LINES
 from callsheet.testing.check_live import imports_alike
-from callsheet.testing.fake import FAKE, fake_command
+from callsheet.testing.fake import FAKE, FakeDriver, fake_command
 from callsheet.testing.live_run import QUICK, Ran, run_turn
 
 CALL = {"call": "c1", "title": "ls", "input": {"command": "ls"}}
@@ -549,3 +552,76 @@ def test_own_lines_are_compact() -> None:
 
     assert own_line(Launch(cwd="/x"), "T") == b'{"dir":"recorder","ts":"T","launch":{"cwd":"/x"}}'
     assert own_line(Exit(code=0), "T") == b'{"dir":"recorder","ts":"T","exit":{"code":0,"signal":null}}'
+
+
+# -- bugs of ours ---------------------------------------------------------------------------------------------------
+
+
+class Broken(FakeDriver):
+    """A driver with a bug."""
+
+    def receive(self, frame: bytes) -> list[Step]:
+        if b"tool_call" in frame:
+            raise RuntimeError("cannot count")
+        return super().receive(frame)
+
+
+class BrokenAgent(Asked):
+    def driver(self, wish: Wish) -> Driver:
+        return Broken(wish)
+
+
+class BadPort:
+    by = "user"
+
+    async def answer(self, request: Waiting) -> Answer | None:
+        raise RuntimeError("fell over")
+
+
+def test_a_bug_in_a_driver_ends_the_turn_and_is_said(tmp_path: Path) -> None:
+    command = fake_command(turn=[{"say": "hello"}, CALL, {"sleep": 60}])
+    one = asyncio.run(run_turn(BrokenAgent(), command, tmp_path / "out"))
+    what = "RuntimeError: cannot count (a bug in callsheet; CALLSHEET_DEBUG=1 shows where)"
+    assert one.result == Lost(what)
+    assert one.closed is not None
+    assert one.closed.problems == (what,)
+    from callsheet.live import recover
+
+    assert recover(one.bundle, (FAKE,)) is not None
+    assert list(check_bundle(Bundle(one.bundle))) == []
+
+
+def test_a_port_that_fails_leaves_the_request_open(tmp_path: Path) -> None:
+    async def go() -> None:
+        turn_of = ({"ask": "c1"}, {"say": "fine"})
+        installed = Installed(command=fake_command(turn=list(turn_of)), version=None, evidence="test")
+        wish = Wish(cwd=str(tmp_path))
+        session = await open_session(
+            FAKE, installed, wish, out=tmp_path / "out", port=BadPort(), limits=QUICK
+        )
+        assert isinstance(session, Session)
+        turn = session.start("Do.")
+        async for event in turn:
+            if isinstance(event, RequestOpened):
+                await asyncio.sleep(0.1)
+                assert session.requests == [event.request]
+                assert session.answer("q1", Chosen("o-allow_once"), by="user") == Accepted()
+        assert await turn.result() == Completed("end_turn")
+        closed = await session.close()
+        assert len(closed.problems) == 1
+        assert closed.problems[0].startswith("the answer to q1 failed: RuntimeError: fell over")
+
+    asyncio.run(go())
+
+
+def test_a_driver_that_will_not_let_go_is_closed_in_time(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    one = ran(tmp_path, CALL, {"kill": int(signal.SIGSTOP)}, limits=QUICK, during=close_soon)
+    assert isinstance(one.result, Lost)
+    assert time.monotonic() - begun < 15
+
+
+async def close_soon(session: Session, event: Event) -> None:
+    if isinstance(event, Recorded) and isinstance(event.record, ToolCall):
+        await asyncio.sleep(0.2)
+        await session.close()

@@ -21,7 +21,7 @@ from callsheet.harness._port import Stream
 from callsheet.records import BlobRef, SourceEntry
 from callsheet.records.bundle import Diagnostic
 from callsheet.wire.blobs import BlobStore, blob_path
-from callsheet.wire.files import read_chunks
+from callsheet.wire.files import read_chunks, sync_folder
 from callsheet.wire.lines import Line, split_lines
 
 if TYPE_CHECKING:
@@ -135,3 +135,6 @@ class LiveDesk:
                 os.fsync(held)
             finally:
                 os.close(held)
+        for folder in {blob_path(self._folder, name).parent for name in names}:
+            sync_folder(folder)
+            sync_folder(folder.parent)

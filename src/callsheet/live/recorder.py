@@ -32,7 +32,7 @@ from callsheet.records import FORMAT, Record, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.records.bundle import Manifest, NativeSource, StreamEntry, stream_id, write_manifest
 from callsheet.wire import lossless
-from callsheet.wire.files import AtomicFile, private_folder, read_chunks
+from callsheet.wire.files import AtomicFile, private_folder, read_chunks, sync_folder
 from callsheet.wire.lines import Line
 from callsheet.wire.locks import FolderLock
 
@@ -163,6 +163,7 @@ class Recorder:
         self._kind = agent.kind
         self._lock = take_lock(folder)
         self._named = 0
+        self._known = -1
         self._number = 0
         try:
             self._log = Appended(folder / LOG)
@@ -256,10 +257,17 @@ class Recorder:
         Raises:
             OSError: The disk fails.
         """
+        streams = list(self._book.streams.values())
         self._log.sync()
         self._book.desk.sync_blobs()
-        for stream in list(self._book.streams.values()):
+        for stream in streams:
             stream.file.sync()
+        if len(streams) != self._known:
+            # Files of which nobody finds the name are as good as not written.
+            for folder in (self.folder / "streams", self.folder / "native", self.folder, self.folder.parent):
+                if folder.exists():
+                    sync_folder(folder)
+            self._known = len(streams)
 
     def read(self, spot: Spot) -> bytes:
         """A record's line again."""
@@ -311,7 +319,7 @@ class Recorder:
             sources=[self._source()],
             diagnostics=self._book.desk.all_diagnostics(),
         )
-        write_manifest(self.folder, manifest)
+        write_manifest(self.folder, manifest, sync=True)
 
 
 def take_lock(folder: Path) -> FolderLock:

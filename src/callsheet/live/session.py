@@ -256,6 +256,17 @@ class Session:
         return self._recorder.read(spot)
 
     async def _pump(self) -> None:
+        try:
+            await self._read_all()
+        except Exception as error:
+            self._break(error)
+        try:
+            await asyncio.wait_for(self._process.wait(), self._limits.leave)
+        except TimeoutError:
+            await self._process.end()  # it closed its output and stays: nobody can talk to it
+        self._do(self._leave)
+
+    async def _read_all(self) -> None:
         async for lines in self._process.chunks():
             for number, line in enumerate(lines):
                 if self._broken is None:
@@ -264,11 +275,6 @@ class Session:
                     self._do(self._give)
                     await asyncio.sleep(0)
             self._do(self._give)
-        try:
-            await asyncio.wait_for(self._process.wait(), self._limits.leave)
-        except TimeoutError:
-            await self._process.end()  # it closed its output and stays: nobody can talk to it
-        self._do(self._leave)
 
     def _receive(self, line: bytes | Cut) -> list[Step]:
         if isinstance(line, Cut):

@@ -31,6 +31,7 @@ from callsheet.harness._port import Stored
 from callsheet.harness._port.live import LiveAgent
 from callsheet.library.importing import import_session
 from callsheet.live import Policy, Session
+from callsheet.live.recorder import NO_SESSION
 from callsheet.records.bundle import Bundle
 from callsheet.rules import check_bundle
 from callsheet.seam import (
@@ -311,7 +312,8 @@ def imports_alike(agent: LiveAgent, bundle: Path, stored: Stored | None = None, 
     if stored is None:
         return [Flaw("import", play, f"nothing imports frame logs of kind {agent.kind}")]
     with tempfile.TemporaryDirectory() as made:
-        log = Path(made) / "log.jsonl"
+        # What belongs to no session is named after the file.
+        log = Path(made) / f"{NO_SESSION}.jsonl"
         opened = Bundle(bundle)
         with opened.open(opened.manifest.sources[0].native or "") as packed, log.open("wb") as out:
             for piece in inflate(read_chunks(packed)):
@@ -321,6 +323,9 @@ def imports_alike(agent: LiveAgent, bundle: Path, stored: Stored | None = None, 
         (session,) = stored.sessions(str(log), DiskFolder(log))
         imported = import_session(stored, session, Path(made) / "out")
         live, again = _records(bundle), _records(imported.bundle)
+        ours, theirs = _streams(opened), _streams(Bundle(imported.bundle))
+    if ours != theirs:
+        return [Flaw("import", play, f"streams {ours} live, {theirs} imported")]
     if len(live) != len(again):
         return [Flaw("import", play, f"{len(live)} records live, {len(again)} imported")]
     for one, other in zip(live, again, strict=True):
@@ -328,6 +333,10 @@ def imports_alike(agent: LiveAgent, bundle: Path, stored: Stored | None = None, 
             names = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
             return [Flaw("import", play, f"{one.get('type')} {one.get('id')} differs in {', '.join(names)}")]
     return []
+
+
+def _streams(bundle: Bundle) -> list[tuple[str, str | None, int | None]]:
+    return [(entry.id, entry.parent, entry.records) for entry in bundle.manifest.streams]
 
 
 def _records(bundle: Path) -> list[dict[str, Any]]:

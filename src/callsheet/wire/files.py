@@ -32,6 +32,18 @@ def private_folder(path: Path) -> Path:
     return path
 
 
+def sync_folder(path: Path) -> None:
+    """Puts the names in a folder on the disk, where the system can do that."""
+    try:
+        held = os.open(path, os.O_RDONLY)
+    except PermissionError:  # a system that opens no folders
+        return
+    try:
+        os.fsync(held)
+    finally:
+        os.close(held)
+
+
 class AtomicFile:
     """A file that appears under its name only when it was written whole; else nothing appears.
 
