@@ -63,15 +63,16 @@ class FrameLog:
             return
         number = follow(root, "/frame/id")
         if number is not MISSING and number is not None:
-            told = digest(json.dumps(params, sort_keys=True).encode())
+            told = digest(json.dumps(params, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
             self.requests.setdefault((thread, id_of(number)), []).append((line, told))
         item = follow(params, "/item")
-        if method in ITEMS and follow(item, "/type") in self._executions:
+        kind = follow(item, "/type")
+        if method in ITEMS and isinstance(kind, str) and kind in self._executions:
             name = follow(item, "/id")
             kept = self.begun if method == "item/started" else self.ended
             if isinstance(name, str):
                 kept.setdefault((thread, name), []).append(line)
-        elif method == RAW and follow(item, "/type") in CALLS:
+        elif method == RAW and isinstance(kind, str) and kind in CALLS:
             name = follow(item, "/call_id")
             name = name if isinstance(name, str) else follow(item, "/id")
             if isinstance(name, str):
@@ -92,7 +93,7 @@ class FrameLog:
 
 def id_of(number: Any) -> str:
     """A JSON-RPC id as text."""
-    return number if isinstance(number, str) else json.dumps(number)
+    return number if isinstance(number, str) else json.dumps(number, default=str)
 
 
 def _log(case: Case, cite: Cite) -> FrameLog:
@@ -159,20 +160,20 @@ def request_source(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> A
     return MISSING if key is None else "native" if key == id_of(follow(cite.root, "/frame/id")) else "derived"
 
 
-def frame_type(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+def frame_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """The type of a line: the frame's method with the item's type, ``response``, or who wrote a line without one."""
     method = follow(cite.root, "/frame/method")
     if isinstance(method, str):
         item = follow(cite.root, f"{ITEM}/type")
         named = f"{method}/{item}" if isinstance(item, str) and item else method
-        return named if _case.record.get("nativeType") != f"{named} (again)" else f"{named} (again)"
-    answer = (
-        follow(cite.root, "/frame/result") is not MISSING or follow(cite.root, "/frame/error") is not MISSING
-    )
-    if answer and follow(cite.root, "/frame/id") not in (MISSING, None):
+        again = f"{named} (again)"
+        return again if case.record.get("nativeType") == again else named
+    number = follow(cite.root, "/frame/id")
+    answered = any(follow(cite.root, f"/frame/{name}") is not MISSING for name in ("result", "error"))
+    if answered and number is not MISSING and number is not None:
         return "response"
     way = follow(cite.root, "/dir")
-    return way if isinstance(way, str) and way else "line"
+    return way if isinstance(way, str) and way else MISSING
 
 
 def pieces(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
@@ -251,19 +252,27 @@ def given_answers(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> A
     return ("answered" if values[0] else "declined") if isinstance(values[0], dict) else MISSING
 
 
+def agent_call(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """The call that an agent is told with; the one that it was first told with stays."""
+    before = case.before.get("callId") if case.before is not None else None
+    named = before if before is not None else values[0]
+    return named if case.ledger.call_at(named) is not None else MISSING
+
+
 FRAMES = {
-    "form_secret": form_secret,
-    "form_redacted": form_redacted,
-    "form_response": form_response,
-    "given_answers": given_answers,
-    "hook_run_call": hook_run_call,
-    "frame_call": frame_call,
-    "frame_shared": frame_shared,
-    "frame_linkage": frame_linkage,
-    "frame_type": frame_type,
-    "request_key": request_key,
-    "request_source": request_source,
-    "pieces": pieces,
-    "pieces_before": pieces_before,
+    "app_agent_call": agent_call,
+    "app_form_secret": form_secret,
+    "app_form_redacted": form_redacted,
+    "app_form_response": form_response,
+    "app_answers": given_answers,
+    "app_hook_call": hook_run_call,
+    "app_call": frame_call,
+    "app_shared": frame_shared,
+    "app_linkage": frame_linkage,
+    "app_type": frame_type,
+    "app_request": request_key,
+    "app_request_source": request_source,
+    "app_pieces": pieces,
+    "app_pieces_before": pieces_before,
 }
 """Table names that a fact may give, beside those of ``tables``."""

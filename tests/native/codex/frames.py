@@ -111,5 +111,69 @@ def sheet_of(data: bytes, tmp_path: Path, chunk: int = 1 << 18) -> Sheet:
     (on_disk,) = CODEX_APP_SERVER.sessions(str(path), files)
     bundle = Bundle(import_session(CODEX_APP_SERVER, on_disk, tmp_path / "out").bundle)
     assert list(check_bundle(bundle)) == []
-    assert list(audit_bundle(bundle)) == []
+    found = list(audit_bundle(bundle))
+    assert found == [], found
     return Sheet(reading)
+
+
+def every_frame() -> list[dict[str, Any]]:
+    """One connection with a frame of every kind that says something, as decoded lines."""
+    wire = Wire(raw=True)
+    wire.call("c1", cmd="ls")
+    wire.raw("custom_tool_call", call_id="c2", id="ctc", name="exec", input="text")
+    wire.raw("web_search_call", id="c3", status="completed", action={"type": "search", "query": "q"})
+    wire.response(1)
+    for name in ("c1", "exec-1"):
+        wire.command("started", name)
+        wire.tell("item/commandExecution/outputDelta", itemId=name, delta="a\n")
+        wire.command("completed", name, status="failed", exitCode=3)
+    wire.tell("item/commandExecution/terminalInteraction", itemId="c1", processId="7", stdin="x")
+    wire.send(5, "thread/backgroundTerminals/list", threadId=THREAD)
+    data = [{"itemId": "c1", "processId": "7", "command": "ls", "cwd": CWD}]
+    wire.reply(5, data=data, from_server=True)
+    wire.output("c1", [{"type": "input_text", "text": "told"}])
+    change = {"path": f"{CWD}/a", "kind": {"type": "update", "move_path": f"{CWD}/b"}, "diff": "@@ -1 +1 @@\n-a\n+b\n"}
+    for word, status in (("started", "inProgress"), ("completed", "declined")):
+        wire.item(word, "fileChange", "c2", status=status, changes=[change])
+        tool: dict[str, Any] = {"server": "s", "tool": "t", "arguments": {"a": 1}, "result": {"content": []}, "error": {"message": "no"}}
+        wire.item(word, "mcpToolCall", "m1", status=status, **tool)
+        states = {"a1": {"status": "running"}}
+        agents: dict[str, Any] = {"tool": "spawnAgent", "receiverThreadIds": ["a1"], "agentsStates": states}
+        wire.item(word, "collabAgentToolCall", "c3", status=status, **agents)
+    wire.item("completed", "subAgentActivity", "c1", kind="started", agentThreadId="a1", agentPath="/root/a")
+    wire.item("completed", "userMessage", "u", content=[{"type": "text", "text": "go"}])
+    wire.item("completed", "agentMessage", "msg", text="Done.")
+    wire.item("completed", "hookPrompt", "h", fragments=[{"text": "on", "hookRunId": "r"}])
+    wire.item("completed", "reasoning", "rs", summary=["**A**"], content=["private"])
+    wire.item("completed", "plan", "p", text="Do it.")
+    wire.item("completed", "contextCompaction", "cc")
+    meta = {"content_item_kinds": ["permissions.instructions"]}
+    content = [{"type": "input_text", "text": "rules"}]
+    wire.raw("message", role="developer", id="d", content=content, internal_chat_message_metadata_passthrough=meta)
+    wire.tell("turn/diff/updated", diff="diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
+    wire.tell("turn/plan/updated", plan=[{"step": "a", "status": "inProgress"}])
+    usage = {"last": {"inputTokens": 1}, "total": {"inputTokens": 2}, "modelContextWindow": 9}
+    wire.tell("thread/tokenUsage/updated", tokenUsage=usage)
+    run: dict[str, Any] = {"id": "x:0:/h:c1", "sourcePath": "/h", "eventName": "preToolUse", "handlerType": "command"}
+    wire.tell("hook/completed", run={**run, "status": "blocked", "durationMs": 1, "entries": [{"text": "no"}]})
+    review = {"status": "approved", "rationale": "fine"}
+    action = {"command": "ls"}
+    wire.tell("item/autoApprovalReview/completed", reviewId="r", targetItemId="c1", review=review, action=action)
+    wire.tell("error", error={"message": "bad"}, willRetry=True)
+    wire.ask(0, "item/commandExecution/requestApproval", itemId="c1", command="ls", availableDecisions=["accept"])
+    wire.reply(0, decision="accept")
+    wire.ask(1, "item/permissions/requestApproval", itemId="c1", permissions={"network": {"enabled": True}})
+    wire.reply(1, permissions={}, scope="turn")
+    form: dict[str, Any] = {"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {"a": {"format": "password"}}}}
+    wire.ask(2, "mcpServer/elicitation/request", serverName="s", _meta=None, **form)
+    wire.reply(2, action="accept", content={"a": "hunter22"})
+    question = {"id": "q", "header": "H", "question": "W?", "isSecret": True, "options": [{"label": "A"}]}
+    wire.ask(3, "item/tool/requestUserInput", itemId="c1", questions=[question], isBlocking=True)
+    wire.reply(3, answers={"q": {"answers": ["hunter22"]}})
+    thread = {"id": "a1", "cwd": CWD, "cliVersion": "0.163.0", "parentThreadId": THREAD}
+    wire.line("server", {"method": "thread/started", "params": {"thread": thread}})
+    wire.tell("item/completed", thread="a1", item={"type": "agentMessage", "id": "m", "text": "Hi."})
+    wire.line("server", {"method": "codex/event/agent_reasoning_raw_content", "params": {"conversationId": THREAD, "msg": {"text": "raw"}}})
+    wire.line("note", {"timeout": True})
+    wire.turn("completed", "failed", error={"message": "bad", "codexErrorInfo": {"other": {}}}, durationMs=3)
+    return [json.loads(line) for line in wire.lines]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import zstandard
 from tests.native.codex.conftest import Sheet
-from tests.native.codex.frames import CWD, THREAD, TURN, Wire, sheet_of
+from tests.native.codex.frames import CWD, THREAD, TURN, Wire, every_frame, sheet_of
 
 
 COMMAND = "item/commandExecution/requestApproval"
@@ -696,3 +696,11 @@ def test_a_server_that_opened_no_thread(read: ReadWire) -> None:
     assert head["type"] == "session"
     assert "nativeSessionId" not in head
     assert second["nativeType"] == "response"
+
+
+def test_a_connection_with_every_frame(tmp_path: Path) -> None:
+    data = b"".join(json.dumps(line).encode() + b"\n" for line in every_frame())
+    sheet = sheet_of(data, tmp_path)
+    kinds = {record["type"] for stream in sheet.streams.values() for record in stream}
+    assert kinds >= {"tool_call", "tool_result", "permission", "input_request", "hook", "terminal", "subagent", "plan"}
+    assert b"hunter22" not in b"".join(line for stream in sheet.reading.streams for line in stream.lines)

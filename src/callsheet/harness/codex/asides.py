@@ -300,7 +300,7 @@ def questions_in(asked: list[dict[str, Any]]) -> list[Question]:
                 id=named if named and all(one.id != named for one in found) else str(position),
                 header=text(item.get("header")),
                 text=words,
-                options=_options(options) if isinstance(options, list) else None,
+                options=(_options(options) or None) if isinstance(options, list) else None,
                 allow_other=item["isOther"] if isinstance(item.get("isOther"), bool) else None,
                 secret=True if is_secret(item) else None,
             )

@@ -342,7 +342,7 @@ class Calls:
         call.started_ms = value_of(params.get("startedAtMs", ABSENT))
         if new:
             self._own(call, execution)
-        self._terminals.begun(item, call_id, call.begun)
+        self._terminals.begun(item, call_id)
         if execution.fields.changes:
             self._changed(call, execution, "proposed")
             new = True
@@ -367,7 +367,7 @@ class Calls:
         if running:
             call = next((one for one in running if one.begun is not None), running[0])
         elif self.knows(call_id):
-            return False  # said before
+            call = self._again(call_id)  # it is told once more how it went
         else:
             call = self._begin(call_id, turn)
             self._own(call, execution)
@@ -380,6 +380,15 @@ class Calls:
             receivers, states = value_of(item.receiver_thread_ids), value_of(item.agents_states)
             self._agents.of_item(item.id, receivers, states, pointer, spawned=item.tool == "spawnAgent")
         return True
+
+    def _again(self, call_id: str) -> Call:
+        """A finished call with this id; one that stands for it where several have it, or it is long over."""
+        over: list[Call] = list(self._open.get(call_id, ()))
+        if call_id in self._kept:
+            over.append(self._kept[call_id])
+        if len(over) == 1 and self._number(call_id) == 1:
+            return over[0]
+        return Call(f"call {self._more()}", call_id, shared=self._number(call_id) > 1)
 
     def _ended(self, call: Call, execution: Execution, item: Item, params: dict[str, Raw]) -> None:
         pen = self._pen

@@ -20,7 +20,14 @@ from callsheet.harness._port.units import Hole, Reading, Unit
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.codex.app_server.asks import Asked
 from callsheet.harness.codex.app_server.layout import thread_named
-from callsheet.harness.codex.app_server.shapes import Frame, LogLine, frame_of, log_reading, received
+from callsheet.harness.codex.app_server.shapes import (
+    Frame,
+    LogLine,
+    frame_in,
+    frame_of,
+    log_reading,
+    received,
+)
 from callsheet.harness.codex.app_server.thread import NOTIFICATIONS, Thread
 from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
@@ -142,16 +149,16 @@ class Fold:
             parent = next((one.id for one in self._threads.values() if name and one.started(name)), None)
         if parent is not None and parent in self._threads:
             record.parent = Parent(session=self._streams[parent])
-        record.native = Native(refs=refs) if refs else None
+        record.native = Native(refs=refs or [Ref(source=one.id, role="member") for one in self._sources])
         pen.stream.write(record)
         thread = Thread(name, pen, self._registry, version or None, self._streams)
         self._threads[name] = thread
         if name is not None:
             self._streams[name] = stream_id(name)
         early, self._early = self._early, []
-        heads = {ref.line for ref in refs}
+        heads = {ref.offset for ref in refs}
         for source, unit in early:
-            if unit.line.number not in heads:
+            if unit.line.offset + unit.start not in heads:
                 self._unmapped(source, unit)
         return thread
 
@@ -251,11 +258,13 @@ class Fold:
 
 
 def kind_of(unit: Unit[LogLine]) -> str | None:
-    """The native type of a line that nothing maps: the method, with the item's type."""
-    frame = frame_of(unit)
+    """The native type of a line that nothing maps: the method, with the item's type; else who wrote the line."""
+    line = unit.native
+    if line is None:
+        return None
+    frame = frame_in(line.frame, from_server=True)
     if frame is None:
-        told = unit.native.dir if unit.native is not None else None
-        return told if isinstance(told, str) and told else "line"
+        return line.dir if isinstance(line.dir, str) and line.dir else None
     if frame.method is None:
         return "response"
     item = text_of(members_of(members_of(frame.params).get("item", ABSENT)).get("type", ABSENT))

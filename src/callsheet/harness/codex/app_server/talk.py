@@ -9,6 +9,8 @@ Must never know: calls and results, requests.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Raw
 
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, value_of
@@ -69,7 +71,7 @@ class Talk:
         record = Message(author=author, message_id=text(item.id))
         if author == "hook":
             words = (members_of(one).get("text", ABSENT) for one in items_of(raw))
-            record.content = [part for one in words for part in contents.text_parts(one)]
+            record.content = _texts(words)
         else:
             record.content = contents.parts(raw, pen.desk)
         record.native = pen.native("message", where)
@@ -104,7 +106,7 @@ class Talk:
     def reasoned(self, item: Item, pointer: str) -> None:
         """Summaries, and that there is raw chain of thought."""
         pen = self._pen
-        summary = [part for one in items_of(item.summary) for part in contents.text_parts(one)]
+        summary = _texts(items_of(item.summary))
         raw = items_of(item.content)
         if summary:
             where = f"{pointer}/summary"
@@ -114,7 +116,7 @@ class Talk:
         if raw:
             record = Reasoning(form="raw", native=pen.native("raw", f"{pointer}/content"))
             if pen.desk.keep_reasoning:
-                record.content = [part for one in raw for part in contents.text_parts(one)]
+                record.content = _texts(raw)
                 pen.readable(record, "content", f"{pointer}/content")
             else:
                 pen.capture(record, "content", "redacted", reason=NOT_ASKED)
@@ -257,8 +259,7 @@ class Talk:
             # <event>:<number>:<file>:<call>
             record.call_id = run_id.partition(f":{place}:")[2] or None
         words = (members_of(raw).get("text", ABSENT) for raw in items_of(run.get("entries", ABSENT)))
-        output: list[Part] = [part for one in words for part in contents.text_parts(one)]
-        record.output = output or None
+        record.output = _texts(words) or None
         record.duration_ms = amount(value_of(run.get("durationMs", ABSENT)))
         pen.write(record)
         return True
@@ -266,3 +267,8 @@ class Talk:
     def compacted(self, pointer: str) -> None:
         """The context was replaced; with what, no frame says."""
         self._pen.write(Compaction(native=self._pen.native("compaction", pointer)))
+
+
+def _texts(items: Iterable[Raw]) -> list[Part]:
+    """The texts among some values, a part each."""
+    return [part for one in items if mark(one) == b'"' for part in contents.text_parts(one)]

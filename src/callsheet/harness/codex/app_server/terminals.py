@@ -9,8 +9,6 @@ Must never know: results, outputs.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.parts import ABSENT, items_of, members_of, text_of
@@ -25,10 +23,8 @@ class Process(Struct):
     """A process of a running call."""
 
     call_id: str
-    ref: Ref
-    command: Any = None
-    cwd: Any = None
-    known: bool = False
+    last: Terminal | None = None
+    over: bool = False
 
 
 class Terminals:
@@ -36,18 +32,19 @@ class Terminals:
 
     def __init__(self, pen: Pen) -> None:
         self._pen = pen
-        self._running: dict[str, Process] = {}
+        self._all: dict[str, Process] = {}
         self._turns: set[str] = set()
 
-    def begun(self, item: Item, call_id: str, ref: Ref) -> None:
+    def begun(self, item: Item, call_id: str) -> None:
         """A command begins; some are told their process at once."""
         process = text(item.process_id)
         if process is not None and item.type == "commandExecution":
-            self._running[process] = Process(call_id, ref, item.command, item.cwd)
+            known = self._all.get(process)
+            self._all[process] = Process(call_id, known.last if known is not None else None)
 
     def turn_over(self, turn: str | None) -> None:
         """A turn has ended."""
-        if not self._running:
+        if all(process.over for process in self._all.values()):
             self._turns.clear()
         elif turn is not None:
             self._turns.add(turn)
@@ -61,9 +58,9 @@ class Terminals:
             if process and call_id:
                 found = True
                 record = self._record(process, call_id, "listed", f"{pointer}/data/{number}")
-                record.command = text_of(members.get("command", ABSENT))
+                record.command = text_of(members.get("command", ABSENT)) or record.command
                 cwd = text_of(members.get("cwd", ABSENT))
-                record.cwd = local_path(self._pen, cwd) if cwd else None
+                record.cwd = local_path(self._pen, cwd) if cwd else record.cwd
                 self._write(process, call_id, record)
         return found
 
@@ -76,15 +73,16 @@ class Terminals:
         return True
 
     def _record(self, process: str, call_id: str, role: str, pointer: str) -> Terminal:
+        """The next snapshot: what an earlier one said stays (ASR-271)."""
         record = Terminal(terminal_id=process, id_source="native", call_id=call_id, status="running")
+        known = self._all.get(process)
+        if known is not None and known.last is not None:
+            record.command, record.cwd = known.last.command, known.last.cwd
         record.native = self._pen.native(role, pointer)
         return record
 
     def _write(self, process: str, call_id: str, record: Terminal) -> None:
-        known = self._running.get(process)
-        if known is None:
-            known = self._running[process] = Process(call_id, self._pen.ref("touched", ""))
-        known.known = True
+        self._all.setdefault(process, Process(call_id)).last = record
         self._pen.revise(f"terminal {process}", record)
 
     def ended(self, item: Item, turn: str | None, ref: Ref) -> str | None:
@@ -92,23 +90,26 @@ class Terminals:
         process = text(item.process_id)
         if process is None:
             return None
-        known = self._running.pop(process, None)
+        known = self._all.get(process)
         late = turn is not None and turn in self._turns
-        if known is None or not (known.known or late):
+        if known is None or known.over:
+            return None
+        known.over = True
+        if not (known.last is not None or late):
             return None
         code = exit_code(item.exit_code)
         record = Terminal(
             terminal_id=process,
             id_source="native",
             call_id=string(item.id),
-            command=text(item.command),
+            command=text(item.command) or (known.last.command if known.last is not None else None),
             # A negative one is none: Codex ended the process itself.
             status="exited" if code is not None and code >= 0 else "unknown",
             exit_code=code,
         )
         cwd = text(item.cwd)
-        record.cwd = local_path(self._pen, cwd) if cwd else None
+        before = known.last.cwd if known.last is not None else None
+        record.cwd = local_path(self._pen, cwd) if cwd else before
         record.native = Native(refs=[ref])
-        self._pen.revise(f"terminal {process}", record)
-        self._pen.forget(f"terminal {process}")
+        self._write(process, record.call_id or "", record)
         return process
