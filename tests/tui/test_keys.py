@@ -324,6 +324,33 @@ def test_help_names_every_key(source: Path) -> None:
     drive(source, test, size=(100, 60))
 
 
+def test_a_session_written_elsewhere_is_followed(tmp_path: Path) -> None:
+    source = stream(tmp_path, session(2))
+
+    async def test(on: Driven) -> None:
+        await on.read()
+        await on.press("j", "j")
+        top, title = on.sheet.scroll_offset.y, on.title
+        stream(tmp_path, session(3))
+        await on.until(lambda: len(on.sheet) == 24)
+        assert (on.sheet.scroll_offset.y, on.title) == (top, title)
+        await on.press("f")
+        assert on.title == "Part 2 is done."
+        assert "following" in on.lines[-1]
+        stream(tmp_path, session(5))
+        await on.until(lambda: len(on.sheet) == 40)
+        assert on.title == "Part 4 is done."
+        await on.press("g")
+        assert "following paused" in on.lines[-1]
+        stream(tmp_path, session(6))
+        await on.until(lambda: len(on.sheet) == 48)
+        assert on.title == "Please look at part 0."
+        await on.press("f")
+        assert "following" not in on.lines[-1]
+
+    drive(source, test)
+
+
 def test_quit(source: Path) -> None:
     async def test(on: Driven) -> None:
         await on.read()

@@ -199,7 +199,9 @@ class SessionsScreen(Screen[None]):
 
     @work(exclusive=True, group="look")
     async def _look(self) -> None:
+        clock = asyncio.get_running_loop().time
         while True:
+            begin = clock()
             found = await asyncio.to_thread(self._shelf.entries)
             entries = [self._current(entry) for entry in found]
             self._known = {entry.key: entry for entry in entries}
@@ -212,7 +214,7 @@ class SessionsScreen(Screen[None]):
                     await asyncio.to_thread(self._shelf.counted, entry)
                     self.view.refresh()
                     self._draw()
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(max(EVERY, 5 * (clock() - begin)))
 
     def _current(self, entry: Entry) -> Entry:
         """What is known of an entry, as long as it was not written anew."""

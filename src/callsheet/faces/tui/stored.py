@@ -30,6 +30,8 @@ HEAD_BYTES = 200_000
 """Bytes of a session that are read at once."""
 WHOLE_AT_ONCE = 2_000_000
 """Bytes of a stream up to which there is no need to show its beginning first."""
+LOOK_AGAIN = 1.0
+"""Seconds between two looks at a source that may grow; more where reading it takes longer."""
 VIEW = View(harness=False)
 
 
@@ -136,21 +138,45 @@ class Stored:
         self._stack.close()
 
     async def looks(self) -> AsyncIterator[Shown]:
-        """The beginning, where the whole takes a while; then the whole."""
+        """The beginning, where the whole takes a while; then the whole, and the whole again when it has grown."""
         path = self.path
         if not path.exists():
             raise SourceError("no such file or folder", path=self.name)
+        own = is_bundle(path) or (path.is_file() and is_stream(path))
+        clock = asyncio.get_running_loop().time
         with ExitStack() as early:
-            if is_bundle(path) or (path.is_file() and is_stream(path)):
-                first = await asyncio.to_thread(self._head_of_stream, early)
-                if first is not None:
-                    yield first
-                yield await asyncio.to_thread(self._whole, path)
-                return
-            first = await asyncio.to_thread(self._head_of_native, early)
+            first = await asyncio.to_thread(self._head_of_stream if own else self._head_of_native, early)
             if first is not None:
                 yield first
-            yield await asyncio.to_thread(self._whole, await self._import())
+            while True:
+                mark, begin, before = self._mark(), clock(), self._stack
+                self._stack = ExitStack()
+                try:
+                    shown = await asyncio.to_thread(self._whole, path if own else await self._import())
+                except BaseException:
+                    before.close()
+                    raise
+                yield shown
+                before.close()
+                early.close()
+                pause = max(LOOK_AGAIN, 3 * (clock() - begin))
+                while self._mark() in (mark, None):
+                    await asyncio.sleep(pause)
+
+    def _mark(self) -> tuple[tuple[str, int, int], ...] | None:
+        """Changes when what was named was written to; None while it is not there."""
+        path = self.path
+        files = [path, path.with_name(f"{path.name}-wal")]  # a database writes beside itself
+        if path.is_dir():
+            files = sorted([*path.glob("*.json"), *path.glob("streams/*.jsonl"), *path.glob("*.jsonl")])
+        found = []
+        for file in files:
+            try:
+                about = file.stat()
+            except OSError:
+                continue
+            found.append((file.name, about.st_mtime_ns, about.st_size))
+        return tuple(found) or None
 
     def _reading(self, *, provisional: bool = False) -> Reading:
         return Reading(
