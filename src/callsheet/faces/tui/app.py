@@ -12,6 +12,7 @@ from pathlib import Path
 
 from textual.app import App
 from textual.screen import Screen
+from textual.theme import Theme
 
 from callsheet.errors import CallsheetError, SourceError
 from callsheet.faces.tui.live_screen import LiveScreen
@@ -23,6 +24,32 @@ from callsheet.library.opening import bundles_in
 from callsheet.records.bundle import is_bundle
 
 First = Callable[[str], Screen[None]]
+
+
+_OWN = "ansi_default"
+PLAIN = Theme(
+    name="callsheet-plain",
+    primary=_OWN,
+    secondary=_OWN,
+    warning=_OWN,
+    error=_OWN,
+    success=_OWN,
+    accent=_OWN,
+    foreground=_OWN,
+    background=_OWN,
+    surface=_OWN,
+    panel=_OWN,
+    boost=_OWN,
+    ansi=True,
+    variables={
+        f"{part}-{ground}": _OWN
+        for part in ("ansi", "block-cursor", "input-cursor", "input-selection", "screen-selection", "footer")
+        for ground in ("foreground", "background")
+    }
+    | dict.fromkeys(("border", "border-blurred", "scrollbar", "scrollbar-hover", "scrollbar-active"), _OWN)
+    | dict.fromkeys(("scrollbar-background", "scrollbar-corner-color", "foreground-muted"), _OWN),
+)
+"""Nothing but the terminal's own colours: for those who want none (NO_COLOR)."""
 
 
 def wanted_looks(environ: dict[str, str]) -> str:
@@ -46,19 +73,25 @@ class Workbench(App[None]):
 
     TITLE = "callsheet"
     ENABLE_COMMAND_PALETTE = False
-    CSS = "Screen { background: $background; }"
+    CSS = """
+    Screen { background: $background; }
+    .-plain .option-list--option-highlighted { text-style: reverse; }
+    .-plain Input > .input--cursor { text-style: reverse; }
+    """
 
     def __init__(self, first: First, *, looks: str | None = None) -> None:
         self.looks = looks or wanted_looks(dict(os.environ))
         # Without colours the terminal's own are used for everything, so that none is ever written.
         super().__init__(ansi_color=self.looks == "plain")
         self._first = first
+        self.set_class(self.looks == "plain", "-plain")
         self._held = ExitStack()
         self.problem: CallsheetError | None = None
 
     def on_mount(self) -> None:
         """Shows the first screen."""
-        self.theme = "textual-ansi" if self.looks == "plain" else f"textual-{self.looks}"
+        self.register_theme(PLAIN)
+        self.theme = PLAIN.name if self.looks == "plain" else f"textual-{self.looks}"
         self.push_screen(self._first(self.looks))
 
     def on_unmount(self) -> None:
