@@ -114,8 +114,8 @@ def files_by_kind(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> An
 
 
 def moved(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
-    """``move`` where a change names the path that a file was moved to."""
-    return "move" if isinstance(values[0], str) and values[0] else MISSING
+    """``move`` where a change names the path that a file was moved to, else its own word."""
+    return "move" if isinstance(values[0], str) and values[0] else values[1]
 
 
 def diff(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:

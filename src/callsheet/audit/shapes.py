@@ -159,6 +159,18 @@ def named_session(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> A
     return said if any(said in scan.sessions for scan in case.reading.scans.values()) else MISSING
 
 
+def ids_listed(case: Case, _cite: Cite, fact: Fact, _values: list[Any]) -> Any:
+    """Ids in all the rows that a record cites, each once, by every entry of this member that speaks of the row."""
+    entries = [one for one in case.registry.fact if (one.record, one.member) == (fact.record, fact.member)]
+    found: dict[str, None] = {}
+    for cite in case.cites:
+        for one in entries:
+            if cite.role == one.role and case.applies(one, cite):
+                named = [at.value for pointer in one.pointers for at in case.pointed(cite, pointer)]
+                found.update(dict.fromkeys(value for value in named if isinstance(value, str) and value))
+    return list(found) or MISSING
+
+
 def in_name(case: Case, cite: Cite, fact: Fact, _values: list[Any]) -> Any:
     """A session id that is in the name of a file, or made of the first two lines of one that names none."""
     said = case.record.get(fact.member)
@@ -365,6 +377,7 @@ SHAPES = {
     "named_session": named_session,
     "in_name": in_name,
     "agent_name": agent_name,
+    "ids_listed": ids_listed,
     "line_type": line_type,
     "told_author": told_author,
     "answers_by_id": answers_by_id,

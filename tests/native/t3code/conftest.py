@@ -82,7 +82,7 @@ class State:
         row = {"thread_id": thread, "title": "T", "payload_json": json.dumps({**value, **payload})}
         self.insert("orchestration_v2_projection_threads", row)
 
-    def item(self, kind: str, status: str = "completed", thread: str = THREAD, **payload: Any) -> str:
+    def item(self, kind: str, status: str | None = "completed", thread: str = THREAD, **payload: Any) -> str:
         self._number += 1
         name = payload.pop("id", f"item-{self._number}")
         native = payload.pop("native", f"call_{self._number}")
@@ -91,7 +91,7 @@ class State:
         value = {"id": name, "threadId": thread, "runId": "run-1", "type": kind, "status": status}
         value |= {"nativeItemRef": ref, "ordinal": self._number, "startedAt": NOW, "completedAt": NOW}
         row = {"turn_item_id": name, "thread_id": thread, "ordinal": self._number, "type": kind}
-        row |= {"status": status, "payload_json": json.dumps({**value, **payload})}
+        row |= {"status": status or "odd", "payload_json": json.dumps({**value, **payload})}
         self.insert("orchestration_v2_projection_turn_items", row)
         return str(name)
 

@@ -48,7 +48,9 @@ def sheets_beside(state: State) -> list[Sheet]:
 def test_transcripts_are_terminals(new: State, tmp_path: Path) -> None:
     new.item("command_execution", input="ls")
     transcript(new, f"terminal_{encoded(THREAD)}.log", b"$ make\nok\n")
-    transcript(new, f"terminal_{encoded(THREAD)}_{encoded('setup-x')}.log", "$ pnpm install\nDone ✓\n".encode())
+    transcript(
+        new, f"terminal_{encoded(THREAD)}_{encoded('setup-x')}.log", "$ pnpm install\nDone ✓\n".encode()
+    )
     transcript(new, f"terminal_{encoded('someone-else')}.log", b"not ours")
     transcript(new, f"terminal_{encoded(THREAD)}_%%.log", b"no name")
     (sheet,) = sheets_beside(new)
@@ -181,7 +183,12 @@ def test_a_proposed_plan_of_v1(old: State) -> None:
 def test_the_context_that_a_providers_turn_used(new: State) -> None:
     usage = {"usedTokens": 900, "maxTokens": 1000, "inputTokens": 850, "updatedAt": NOW}
     for number, payload in enumerate(({"tokenUsage": usage}, {})):
-        row = {"provider_turn_id": f"pt-{number}", "thread_id": THREAD, "ordinal": number, "status": "completed"}
+        row = {
+            "provider_turn_id": f"pt-{number}",
+            "thread_id": THREAD,
+            "ordinal": number,
+            "status": "completed",
+        }
         row["payload_json"] = json.dumps({"id": f"pt-{number}", "nativeTurnRef": None, **payload})
         new.insert("orchestration_v2_projection_provider_turns", row)
     new.item("compaction", summary="So far.", beforeTokenCount=900, afterTokenCount=90)

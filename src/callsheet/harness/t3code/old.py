@@ -131,6 +131,7 @@ class OldThread(ThreadWriter):
         title: str | None = None
         provider: dict[str, Any] = {}
         refs: list[Ref] = []
+        sessions: list[str | None] = []
         for table, role in (
             (layout.PROJECTS, "project"),
             (layout.OLD_THREADS, "thread"),
@@ -145,17 +146,13 @@ class OldThread(ThreadWriter):
                     title = text(row.value.get("title"))
                 elif table == layout.OLD_SESSIONS:
                     provider["provider"] = text(row.value.get("provider_name"))
-                    sessions = [
-                        text(row.value.get("provider_thread_id")),
-                        text(row.value.get("provider_session_id")),
+                    sessions += [
+                        row.value.get(name) for name in ("provider_thread_id", "provider_session_id")
                     ]
-                    provider["providerSessions"] = [one for one in sessions if one] or None
                 elif table == layout.RUNTIME:
-                    resumed = layout.resumed(row.value)
-                    known = provider.get("providerSessions") or []
-                    if resumed is not None and resumed not in known:
-                        provider["providerSessions"] = [*known, resumed]
-        self.head(title, provider, refs)
+                    sessions.append(layout.resumed(row.value))
+        named = [one for one in dict.fromkeys(sessions) if text(one)]
+        self.head(title, {**provider, "providerSessions": named or None}, refs)
 
     def _left_answers(self) -> None:
         """Approvals and answers to requests of which no activity tells."""
@@ -387,12 +384,14 @@ class OldThread(ThreadWriter):
                 self.pen.write(record)
         elif item.get("type") == "collabAgentToolCall":
             agents = item.get("receiverThreadIds")
-            for agent in agents if isinstance(agents, list) else []:
+            for number, agent in enumerate(agents if isinstance(agents, list) else []):
                 if isinstance(agent, str):
                     word = dig(item, "agentsStates", agent, "status")
                     status = self.state("subagent", "agent", word) or "unknown"
                     made = Subagent(agent_id=agent, call_id=call_id, status=status)
-                    made.native = self.pen.native("activity", row.pointer("/data/item"))
+                    made.native = self.pen.native(
+                        "activity", row.pointer(f"/data/item/receiverThreadIds/{number}")
+                    )
                     self.pen.revise(f"agent {agent}", made)
 
     def _denied(self, row: Row, value: dict[str, Any]) -> None:
