@@ -218,7 +218,7 @@ def test_what_was_marked_once_stays_secret(asked: Forged) -> None:
     assert [one.path for one in secrets(asked)] == ["/_meta/example.org~1x"]
 
 
-@pytest.mark.parametrize("answer", ["abc", "Skip it"])
+@pytest.mark.parametrize("answer", ["abc", "Skip it", "None of the above", "user_note: abc"])
 def test_a_short_answer_and_an_offered_one_are_not_looked_for(answer: str, tmp_path: Path) -> None:
     forged = bundle(tmp_path, thread(answer))
     in_meta(forged, f"{answer} emerald")

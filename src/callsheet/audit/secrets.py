@@ -20,6 +20,7 @@ from callsheet.audit.sources import Sources
 from callsheet.audit.stream import StreamAudit
 from callsheet.audit.taint import RULE, TOLD, Search
 from callsheet.records.bundle import Bundle
+from callsheet.registry.facts import Marks
 from callsheet.registry.via import json_text
 from callsheet.wire.masks import SHORTEST
 
@@ -228,8 +229,9 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def _pieces(value: str, stream: StreamAudit) -> Iterator[str]:
-    """An answer, and each of its lines, without what the agent puts before what was typed."""
-    note = "" if stream.registry is None else stream.registry.marks.answer_note
+    """An answer, and each of its lines, without what the agent puts before what was typed, and what it offers."""
+    marks = Marks() if stream.registry is None else stream.registry.marks
     for piece in dict.fromkeys((value, *value.split("\n"))):
-        piece = piece.strip()
-        yield piece.removeprefix(note).strip() if note else piece
+        words = piece.strip().removeprefix(marks.answer_note).strip()
+        if words != marks.answer_other:
+            yield words

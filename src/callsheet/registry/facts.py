@@ -156,6 +156,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         typed: The words that the person typed, on lines that ``types_in`` holds for.
         types_in: What such a line is.
         answer_note: What stands before the words that a person typed in an answer.
+        answer_other: The option that the agent offers besides those of a question.
         cut: What the source puts in the place of what it left out of an output.
         cut_bytes: The length that it cuts to.
         entry: What a line is that is an entry of a tree.
@@ -198,6 +199,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     typed: str = ""
     types_in: Conditions = {}
     answer_note: str = ""
+    answer_other: str = ""
     cut: str = ""
     cut_bytes: int = 0
     entry: Conditions = {}
