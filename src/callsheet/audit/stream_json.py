@@ -94,12 +94,29 @@ def offers(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     offered = values[0] if isinstance(values[0], list) else []
     found: list[dict[str, Any]] = [{"optionId": "allow", "kind": "allow_once"}]
     if len(offered) > 1:
-        found.append({"optionId": "allow:*", "kind": _scope(offered)})
+        names = "; ".join(_kept(one) for one in offered)
+        found.append({"optionId": "allow:*", "name": names, "kind": _scope(offered)})
     for number, one in enumerate(offered):
-        name = one.get("type") if isinstance(one, dict) else None
-        named = {"name": name} if isinstance(name, str) else {}
-        found.append({"optionId": f"allow:{number}", **named, "kind": _scope([one])})
+        found.append({"optionId": f"allow:{number}", "name": _kept(one), "kind": _scope([one])})
     return [*found, {"optionId": "deny", "kind": "reject_once"}]
+
+
+def _kept(suggestion: Any) -> str:
+    """What a suggestion would keep, and where."""
+    told = suggestion if isinstance(suggestion, dict) else {}
+    rules, folders, mode = (told.get(name) for name in ("rules", "directories", "mode"))
+    parts = [_rule(rule) for rule in (rules if isinstance(rules, list) else ())]
+    parts += [one for one in (folders if isinstance(folders, list) else ()) if isinstance(one, str)]
+    parts += [mode] if isinstance(mode, str) else []
+    words = ", ".join(parts) or str(told.get("type"))
+    where = told.get("destination")
+    return f"{words} ({where})" if isinstance(where, str) else words
+
+
+def _rule(rule: Any) -> str:
+    told = rule if isinstance(rule, dict) else {}
+    tool, content = told.get("toolName"), told.get("ruleContent")
+    return f"{tool}({content})" if isinstance(content, str) else str(tool)
 
 
 def host_decision(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:

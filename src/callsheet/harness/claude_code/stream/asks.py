@@ -61,13 +61,35 @@ def scope_of(permissions: list[dict[str, Raw]]) -> str:
 def options_of(suggestions: Raw) -> list[Option]:
     """What the protocol lets a host answer, in its order: ids are derived from behaviour and position."""
     offered = [members_of(one) for one in items_of(suggestions)]
+    names = [name_of(value_of(one)) for one in items_of(suggestions)]
     options = [Option(option_id=ALLOW, kind="allow_once")]
     if len(offered) > 1:
-        options.append(Option(option_id=f"{ALLOW}:{ALL}", kind=scope_of(offered)))
+        options.append(Option(option_id=f"{ALLOW}:{ALL}", name="; ".join(names), kind=scope_of(offered)))
     for number, one in enumerate(offered):
-        name = text_of(one.get("type", ABSENT))
-        options.append(Option(option_id=f"{ALLOW}:{number}", name=name, kind=scope_of([one])))
+        options.append(Option(option_id=f"{ALLOW}:{number}", name=names[number], kind=scope_of([one])))
     return [*options, Option(option_id=DENY, kind="reject_once")]
+
+
+def name_of(suggestion: Any) -> str:
+    """What a suggestion would keep: its rules, folders or mode, and where."""
+    told = suggestion if isinstance(suggestion, dict) else {}
+    what = []
+    for rule in told["rules"] if _listed(told, "rules") else []:
+        tool, content = (
+            (rule.get("toolName"), rule.get("ruleContent")) if isinstance(rule, dict) else (None, None)
+        )
+        what.append(f"{tool}({content})" if isinstance(content, str) else str(tool))
+    what += (
+        [one for one in told["directories"] if isinstance(one, str)] if _listed(told, "directories") else []
+    )
+    what += [told["mode"]] if isinstance(told.get("mode"), str) else []
+    words = ", ".join(what) or str(told.get("type"))
+    kept = told.get("destination")
+    return f"{words} ({kept})" if isinstance(kept, str) else words
+
+
+def _listed(told: dict[str, Any], name: str) -> bool:
+    return isinstance(told.get(name), list)
 
 
 def chosen_of(answer: dict[str, Raw], suggestions: Raw) -> tuple[str | None, str | None]:

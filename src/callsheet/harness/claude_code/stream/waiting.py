@@ -18,7 +18,6 @@ from msgspec import Raw, Struct
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, value_of
 from callsheet.harness.claude_code.asides import ASKS, questions_of
 from callsheet.harness.claude_code.stream.asks import ALL, DENY, options_of, secrets_in
-from callsheet.records import Option
 from callsheet.seam import (
     Answer,
     Answered,
@@ -118,7 +117,6 @@ def _permission(name: str, members: dict[str, Raw]) -> Waiting:
     if tool == ASKS and (questions := questions_of(asked.get("questions"))):
         return Questions(request_id=name, call=call, questions=tuple(questions))
     command = asked.get("command")
-    suggestions = members.get("permission_suggestions", ABSENT)
     return Permission(
         request_id=name,
         call=call,
@@ -126,41 +124,10 @@ def _permission(name: str, members: dict[str, Raw]) -> Waiting:
         command=command if isinstance(command, str) else None,
         description=text_of(members.get("description", ABSENT)),
         reason=text_of(members.get("decision_reason", ABSENT)),
-        options=tuple(_named(options_of(suggestions), suggestions)),
+        options=tuple(options_of(members.get("permission_suggestions", ABSENT))),
         takes_words=frozenset({DENY}),
         input=members.get("input"),
     )
-
-
-def _named(options: list[Option], suggestions: Raw) -> list[Option]:
-    """The options with what their suggestions would keep, in words for a person."""
-    words = [_words_of(one) for one in items_of(suggestions)]
-    for option in options:
-        mark_ = option.option_id.partition(":")[2]
-        if mark_ == ALL:
-            option.name = "; ".join(words)
-        elif mark_:
-            option.name = words[int(mark_)]
-    return options
-
-
-def _words_of(suggestion: Raw) -> str:
-    told = value_of(suggestion)
-    told = told if isinstance(told, dict) else {}
-    rules = told.get("rules")
-    what = [
-        f"{rule.get('toolName')}({rule['ruleContent']})"
-        if rule.get("ruleContent")
-        else str(rule.get("toolName"))
-        for rule in (rules if isinstance(rules, list) else [])
-        if isinstance(rule, dict)
-    ]
-    folders = told.get("directories")
-    what += [one for one in (folders if isinstance(folders, list) else []) if isinstance(one, str)]
-    what += [told["mode"]] if isinstance(told.get("mode"), str) else []
-    words = ", ".join(what) or str(told.get("type"))
-    kept = told.get("destination")
-    return f"{words} ({kept})" if isinstance(kept, str) else words
 
 
 def _elicitation(name: str, members: dict[str, Raw]) -> Waiting | None:
