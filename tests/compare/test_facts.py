@@ -107,6 +107,12 @@ def test_a_part_is_not_the_whole(held: Held) -> None:
 
 CONTRADICTS: list[tuple[list[Json], list[Json], str]] = [
     ([result()], [result(status="failed")], "result.status"),
+    ([result(status="failed")], [result(status="denied")], "result.status"),
+    (
+        [result(status="completed"), permission(decision="reject_once")],
+        [result(status="denied", permission={"decision": "reject_once"})],
+        "result.status",
+    ),
     ([result(content=parts("x"))], [result(content=parts("y"))], "result.content"),
     ([result(exec={"exitCode": 0})], [result(exec={"exitCode": 1})], "result.exec.exitCode"),
     ([result(exec={"processId": "1"})], [result(exec={"processId": 1})], "result.exec.processId"),
@@ -164,6 +170,11 @@ FORMS: list[tuple[list[Json], list[Json], str]] = [
         [result(startedAt="2026-11-30T10:00:00Z"), permission(status="resolved", decision="allow_once")],
         [result(startedAt="2026-11-30T10:00:09Z")],
         "result.startedAt",
+    ),
+    (
+        [result(status="failed"), permission(decision="reject_once")],
+        [result(status="denied", permission={"decision": "reject_once"})],
+        "result.status",
     ),
 ]
 

@@ -12,13 +12,16 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from callsheet.compare.facts import facts_of, held
+from callsheet.compare.facts import Told, facts_of, held
 from callsheet.compare.match import By, Why, match
 from callsheet.compare.side import Call, Side
 
 Which = Literal["left", "right"]
 BEGINNINGS = frozenset({"result.startedAt", "result.durationMs"})
 """Facts of a call that waited for a decision: it began when it was asked for, and again when it ran."""
+
+OF_A_REFUSED_CALL = {"failed", "denied"}
+"""Statuses of a call that both readings know to be refused: some sources have no word for it (decision 15)."""
 
 
 class Lacking(Struct, omit_defaults=True):
@@ -92,6 +95,7 @@ def _place(call: Call | None) -> dict[str, str] | None:
 
 def _hold(compared: Compared, left: Side, one: Call, right: Side, other: Call) -> None:
     ours, theirs = facts_of(left, one), facts_of(right, other)
+    refused = _is_refused(ours) and _is_refused(theirs)
     waited = any(path.startswith("request.") for path in (*ours, *theirs))
     for path in dict.fromkeys((*ours, *theirs)):
         mine, their = ours.get(path), theirs.get(path)
@@ -111,5 +115,18 @@ def _hold(compared: Compared, left: Side, one: Call, right: Side, other: Call) -
                 compared.lacks.append(Lacking(path, "right", mine.shown, part=True))
             case "contradicts" if waited and path in BEGINNINGS:
                 compared.forms.append(path)
+            case "contradicts" if (
+                refused and path == "result.status" and _words(mine, their) == OF_A_REFUSED_CALL
+            ):
+                compared.forms.append(path)
             case "contradicts":
                 compared.contradicts.append(Contradicted(path, mine.shown, their.shown))
+
+
+def _is_refused(facts: dict[str, Told]) -> bool:
+    decision = facts.get("decision.decision")
+    return decision is not None and str(decision.shown).startswith("reject")
+
+
+def _words(one: Told, other: Told) -> set[str]:
+    return {str(one.shown), str(other.shown)}

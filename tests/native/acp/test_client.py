@@ -625,6 +625,15 @@ def test_null_leaves_or_clears_by_version() -> None:
         assert (second.title, second.running, second.parent) == (title, False, "p")
 
 
+def test_a_call_that_has_ended_is_not_shown_again() -> None:
+    play = opened(1)
+    play.start()
+    play.update("tool_call", toolCallId="c", title="One")
+    play.update("tool_call_update", toolCallId="c", status="completed")
+    assert play.update("tool_call_update", toolCallId="c", title="Late") == []
+    assert play.update("tool_call", toolCallId="c", title="Two") == [CallPreview(call="c", title="Two")]
+
+
 def test_output_is_the_bounded_tail() -> None:
     play = opened(2)
     play.start()

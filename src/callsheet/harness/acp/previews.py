@@ -50,6 +50,7 @@ class Previews:
     def __init__(self) -> None:
         self.version = 1
         self._calls: dict[str, Shown] = {}
+        self._ended: set[str] = set()
         self._tails: dict[str, Tail] = {}
         self._texts: dict[str, str] = {}
         self._speaker: str | None = None
@@ -65,6 +66,7 @@ class Previews:
         self._speaker = None
         self._texts.clear()
         self._calls.clear()
+        self._ended.clear()
 
     # -- talk ---------------------------------------------------------------------------------------------------
 
@@ -106,15 +108,19 @@ class Previews:
 
     # -- calls --------------------------------------------------------------------------------------------------
 
-    def call(self, update: dict[str, Raw]) -> list[Event]:
-        """A call, as far as it is known."""
+    def call(self, update: dict[str, Raw], begins: bool) -> list[Event]:
+        """A call, as far as it is known; in v1 one ``begins`` anew, also under the id of one that has ended."""
         name = text_of(update.get("toolCallId", ABSENT))
         if name is None:
             return []
         self._speaker = None
+        if name in self._ended and not begins:
+            return []  # what comes later of a call that has ended, its records show
+        self._ended.discard(name)
         shown = self._calls.pop(name, None) or Shown()
         self._take(shown, update)
         if shown.status in FINAL:
+            self._ended.add(name)
             return []
         self._calls[name] = shown
         while len(self._calls) > CALLS_MOST:
@@ -256,8 +262,8 @@ UPDATES: dict[str, Callable[[Previews, dict[str, Raw]], list[Event]]] = {
     "agent_message": lambda at, update: at.message(update, True),
     "agent_thought_chunk": lambda at, update: at.thought(update),
     "agent_thought": lambda at, update: at.thought(update),
-    "tool_call": lambda at, update: at.call(update),
-    "tool_call_update": lambda at, update: at.call(update),
+    "tool_call": lambda at, update: at.call(update, True),
+    "tool_call_update": lambda at, update: at.call(update, False),
     "tool_call_content_chunk": lambda at, update: at.chunk(update),
     "terminal_update": lambda at, update: at.terminal(update, False),
     "terminal_output_chunk": lambda at, update: at.terminal(update, True),
