@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -141,8 +142,8 @@ def test_the_prompt_from_standard_input(agent_of: Agent, tmp_path: Path) -> None
 
 
 def test_a_reader_that_goes_away(agent_of: Agent, tmp_path: Path) -> None:
-    """The agent's turn is recorded to its end though nobody reads what is printed."""
-    agent = agent_of(turn=[{"ticks": 20_000, "every": 0}])
+    """Nobody reads any more: the agent is asked to break off, and the turn is recorded to its end."""
+    agent = agent_of(turn=[{"ticks": 2000, "every": 0}, {"await": "cancel"}])
     command = [sys.executable, "-m", "callsheet", "run", "fake", "--agent", agent, "--json"]
     process = subprocess.Popen(
         [*command, "--out", str(tmp_path / "o"), "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -153,10 +154,31 @@ def test_a_reader_that_goes_away(agent_of: Agent, tmp_path: Path) -> None:
     assert process.stderr is not None
     said = process.stderr.read()
     process.stderr.close()
-    assert process.wait(60) == 0, said
+    assert process.wait(60) == 3, said
+    assert b"nobody reads this any more: interrupting" in said
     assert b"Traceback" not in said
     (bundle,) = (tmp_path / "o").iterdir()
     assert not Bundle(bundle).manifest.recording
+    assert b'"interrupted"' in (bundle / "streams" / "fake-session.jsonl").read_bytes()
+
+
+def test_a_reader_that_does_not_read(agent_of: Agent, tmp_path: Path) -> None:
+    """The pipe is full; the agent is read and recorded all the same."""
+    note = tmp_path / "done"
+    say_so = [sys.executable, "-c", f"import pathlib; pathlib.Path({str(note)!r}).touch()"]
+    agent = agent_of(turn=[{"ticks": 5000, "every": 0}, {"spawn": say_so}, {"sleep": 1}])
+    command = [sys.executable, "-m", "callsheet", "run", "fake", "--agent", agent, "--json"]
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "o"), "x"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    until = time.monotonic() + 60
+    while not note.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert note.exists(), "the agent got through its turn"
+    assert process.poll() is None
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert len(out.splitlines()) > 10_000
 
 
 def wait_for(process: subprocess.Popen[bytes], word: bytes) -> None:
@@ -249,3 +271,32 @@ def test_asked_at_a_terminal(agent_of: Agent, tmp_path: Path) -> None:
     permission = [json.loads(line) for line in stream.splitlines() if '"type":"permission"' in line][-1]
     assert (permission["decision"], permission["decidedBy"]) == ("reject_once", "user")
     assert "hush-hush" not in stream
+
+
+def test_ctrl_c_while_asked(agent_of: Agent, tmp_path: Path) -> None:
+    """Nothing waits for the keyboard any longer, and the terminal shows again what is typed."""
+    agent = agent_of(turn=[{"secret": "token"}, {"await": "cancel"}], deaf=["cancel"])
+    command = [sys.executable, "-m", "callsheet", "run", "fake", "--agent", agent, "--json"]
+    command += ["--answer", "ask", "--out", str(tmp_path / "o"), "x"]
+    shell = ["/bin/sh", "-c", f"trap : INT; {shlex.join(command)}; echo code $?; stty -a"]
+    keys = [(b"token: ", b"\x03"), (b"interrupting; Ctrl-C again", b"\x03")]
+    _, seen = at_a_terminal(shell, keys)
+    assert b"code 130" in seen
+    assert b" echo " in seen.partition(b"code 130")[2]
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "live.md").read_text(encoding="utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 22
+    from callsheet.testing.fake import fake_command
+
+    command = list(fake_command(turn=[CALL, {"ask": "c1"}, {"done": "c1"}]))
+    code = code.replace('["my-agent", "--acp"]', repr(command)).replace(
+        'Path("bundles")', repr(tmp_path / "o")
+    )
+    code = code.replace("PosixPath(", "Path(")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
+    assert b"Accepted" in done.stdout
+    assert b"ToolResult(" in done.stdout
+    assert done.stdout.splitlines()[-1] == b"Completed(reason='end_turn')"

@@ -9,9 +9,11 @@ Must never know: protocols.
 from __future__ import annotations
 
 import asyncio
-import getpass
+import os
 import sys
-from collections.abc import Callable
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import msgspec
 from msgspec import Raw
@@ -41,6 +43,7 @@ class TerminalPort:
 
     def __init__(self) -> None:
         self._one = asyncio.Lock()
+        self._typed = bytearray()
 
     async def answer(self, request: Waiting) -> Answer | None:
         """The person's answer."""
@@ -54,8 +57,37 @@ class TerminalPort:
                     return await self._form(request)
                 case UrlAsked():
                     _say(f"? {request.title}: {request.url}")
-                    words = await _read("open it yourself; did you? [y/N] ")
+                    words = await self._read("open it yourself; did you? [y/N] ")
                     return UrlOpened() if words.strip().lower() in ("y", "yes") else Declined()
+
+    async def _read(self, prompt: str, *, hidden: bool = False) -> str:
+        """A line from the terminal; given up when the request is, without a thread that would go on waiting."""
+        terminal = sys.stdin.fileno()
+        loop = asyncio.get_running_loop()
+        line: asyncio.Future[bytes] = loop.create_future()
+
+        def take() -> None:
+            data = os.read(terminal, 4096)
+            self._typed += data
+            if not line.done() and (not data or b"\n" in self._typed):
+                line.set_result(self._line())
+
+        with _unseen(terminal) if hidden else nullcontext():
+            sys.stderr.write(prompt)
+            sys.stderr.flush()
+            if b"\n" in self._typed:
+                return self._line().decode("utf-8", "replace")
+            loop.add_reader(terminal, take)
+            try:
+                return (await line).decode("utf-8", "replace")
+            finally:
+                loop.remove_reader(terminal)
+
+    def _line(self) -> bytes:
+        """The first line that was typed; what was typed ahead waits for the next question."""
+        line, end, rest = bytes(self._typed).partition(b"\n")
+        self._typed = bytearray(rest)
+        return line + end
 
     async def _permission(self, request: Permission) -> Answer:
         _say(f"? {request.title}")
@@ -65,12 +97,16 @@ class TerminalPort:
         for number, option in enumerate(request.options, 1):
             _say(f"  {number}  {option.name or option.option_id}")
         while True:
-            words = (await _read("choose: ")).strip()
+            words = (await self._read("choose: ")).strip()
             if not words:
                 return Cancelled()
             if words.isascii() and words.isdigit() and 1 <= int(words) <= len(request.options):
                 option = request.options[int(words) - 1]
-                said = await _read("words for the agent: ") if option.option_id in request.takes_words else ""
+                said = (
+                    await self._read("words for the agent: ")
+                    if option.option_id in request.takes_words
+                    else ""
+                )
                 return Chosen(option.option_id, said.strip() or None)
 
     async def _questions(self, request: Questions) -> Answer:
@@ -80,7 +116,7 @@ class TerminalPort:
             _say(f"? {question.header or request.title or ''} {question.text}".replace("?  ", "? "))
             for number, option in enumerate(options, 1):
                 _say(f"  {number}  {option.label}")
-            words = (await _read("answer: ", hidden=bool(question.secret))).strip()
+            words = (await self._read("answer: ", hidden=bool(question.secret))).strip()
             if not words:
                 return Declined()
             numbers = [
@@ -100,7 +136,7 @@ class TerminalPort:
         content: dict[str, object] = {}
         for name, about in (members if isinstance(members, dict) else {}).items():
             secret = request.secret or (isinstance(about, dict) and about.get("format") == "password")
-            words = await _read(f"{visible(str(name))}: ", hidden=secret)
+            words = await self._read(f"{visible(str(name))}: ", hidden=secret)
             kind = about.get("type") if isinstance(about, dict) else None
             if words.strip():
                 content[str(name)] = typed_value(words.strip(), kind)
@@ -112,13 +148,15 @@ def _say(words: str) -> None:
     sys.stderr.flush()
 
 
-async def _read(prompt: str, *, hidden: bool = False) -> str:
-    def read() -> str:
-        if hidden:
-            return getpass.getpass(prompt)
-        sys.stderr.write(prompt)
-        sys.stderr.flush()
-        return sys.stdin.readline()
-
-    ask: Callable[[], str] = read
-    return await asyncio.to_thread(ask)
+@contextmanager
+def _unseen(terminal: int) -> Iterator[None]:
+    """While this is open, what is typed is not shown."""
+    before = termios.tcgetattr(terminal)
+    quiet = list(before)
+    quiet[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSADRAIN, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        sys.stderr.write("\n")

@@ -9,7 +9,9 @@ Must never know: protocols.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_never
@@ -110,14 +112,14 @@ async def _run(wanted: Run) -> int:
         if isinstance(session, Unopened):
             _unopened(wanted.agent.name, session)
             return NOTHING_RAN
-        lines = _lines(wanted, session)
+        out = _Out(_lines(wanted, session), session)
         try:
-            code = await _turn(session, wanted.prompt, lines, stop)
+            code = await _turn(session, wanted.prompt, out, stop)
         finally:
             closed = await session.close()
         async for event in session.rest():
-            lines.event(event)
-        lines.end(closed)
+            await out.print(out.lines.event, event)
+        await out.print(out.lines.end, closed)
         for problem in closed.problems:
             complain(problem)
         complain(f"recorded in {closed.bundle}")
@@ -140,13 +142,35 @@ def _lines(wanted: Run, session: Session) -> Lines:
     return TextLines(session)
 
 
-async def _turn(session: Session, prompt: str, lines: Lines, stop: _Stop) -> int:
+class _Out:
+    """Where lines go: a slow reader holds up nothing but its own lines, and one that goes away ends the turn."""
+
+    def __init__(self, lines: Lines, session: Session) -> None:
+        self.lines = lines
+        self._session = session
+        self._gone = False
+
+    async def print(self, work: Callable[[Any], None], what: object) -> None:
+        """Prints, in a thread: the agent is read on while somebody does not take what is printed."""
+        if self._gone:
+            return
+        try:
+            await asyncio.to_thread(work, what)
+        except BrokenPipeError:
+            self._gone = True
+            # What is still buffered must not fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if isinstance(self._session.interrupt(), Accepted):
+                complain("nobody reads this any more: interrupting")
+
+
+async def _turn(session: Session, prompt: str, out: _Out, stop: _Stop) -> int:
     turn = session.start(prompt)
     stop.during(session, turn)
     async for event in turn:
-        lines.event(event)
+        await out.print(out.lines.event, event)
     result = await turn.result()
-    lines.result(result)
+    await out.print(out.lines.result, result)
     if isinstance(result, Failed | Lost | NotStarted):
         words = result.message if isinstance(result, Failed) else result.reason
         complain(f"the turn {_WORDS[type(result)]}" + (f": {words}" if words else ""))
