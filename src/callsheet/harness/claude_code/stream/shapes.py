@@ -142,7 +142,7 @@ def frame_of(unit: Unit[LogLine]) -> Frame | None:
         native = native_of(data)
         return Frame(unit, native, True, text(native.timestamp), False)
     way = FROM_AGENT.get(line.dir) if isinstance(line.dir, str) else None
-    span = Spans(unit.data).find("/frame")
+    span = _span_of(unit.data, line.frame)
     if way is None or span is None or unit.data[span[0] : span[0] + 1] != b"{":
         return None
     data = unit.data[span[0] : span[1]]
@@ -150,6 +150,13 @@ def frame_of(unit: Unit[LogLine]) -> Frame | None:
     clean = data if exact is None else lossless.clean_text(data)
     inner: Unit[Any] = Unit(unit.line, unit.start + span[0], data, None, exact)
     return Frame(inner, native_of(clean), way, received_at(line.ts, line.ms, line.t), True)
+
+
+def _span_of(data: bytes, frame: Raw) -> tuple[int, int] | None:
+    """Where the frame stands in its line; usually it is the last member."""
+    if frame and data.endswith(bytes(frame) + b"}"):
+        return len(data) - len(frame) - 1, len(data) - 1
+    return Spans(data).find("/frame")
 
 
 def line_of(frame: Frame, version: str | None) -> NativeLine:
