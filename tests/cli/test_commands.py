@@ -46,7 +46,9 @@ def run(capfd: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str
 
 
 def test_import_tells_of_each_session(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, out, err = run(capfd, "import", EXAMPLES / "claude-code", "--out", tmp_path / "out", "--json")
+    code, out, err = run(
+        capfd, "import", EXAMPLES / "claude-code" / "projects", "--out", tmp_path / "out", "--json"
+    )
     told: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
     assert (code, err) == (0, "")
     assert len(told) == 10
