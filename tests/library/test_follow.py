@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.native.codex.conftest import Made, name_of
 from tests.native.t3code.conftest import State
@@ -312,7 +313,8 @@ def test_memory_is_marks(tmp_path: Path) -> None:
 
 def test_hostile_names_and_texts_are_told_as_they_are(tmp_path: Path) -> None:
     path, made = thread(tmp_path)
-    odd = path.with_name("rollout-\x1b[31m\n-01a20000-0000-7000-8000-000000000001.jsonl")
+    name = b"rollout-\xff\x1b[31m\n-01a20000-0000-7000-8000-000000000001.jsonl"
+    odd = path.with_name(os.fsdecode(name))
     path.rename(odd)
     looking = follower(tmp_path)
     list(looking.look())
@@ -323,6 +325,11 @@ def test_hostile_names_and_texts_are_told_as_they_are(tmp_path: Path) -> None:
     told = list(looking.look())
     assert rows(told)
     assert happenings(told) == []
+    odd.unlink()
+    told += looking.look()
+    assert happenings(told) == ["deleted"]
+    for change in told:
+        assert msgspec.json.encode(change)  # names of files may be no text; what is told is
 
 
 def test_what_cannot_be_followed(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ from callsheet.library.tracks import (
     sessions_in,
     strays_of,
 )
+from callsheet.library.workbench import printable
 from callsheet.rows import Nested, Sheet, nested_rows
 
 SESSIONS_MOST = 64
@@ -97,6 +98,11 @@ class _Track:
     @property
     def files(self) -> tuple[str, ...]:
         return self.session.files or (self.session.main,)
+
+    @property
+    def name(self) -> str:
+        """The session's id, as text: it may come from the name of a file."""
+        return printable(self.session.native_id)
 
 
 class Follower:
@@ -189,7 +195,7 @@ class Follower:
             if not found:
                 self._nothing()
             self._began = True
-            yield Began(sessions=len(found), places=tuple(str(root) for root, _ in self._roots))
+            yield Began(sessions=len(found), places=tuple(printable(str(root)) for root, _ in self._roots))
         else:
             self._paid(begun)
 
@@ -213,7 +219,7 @@ class Follower:
         what: Happening = "deleted" if mark is None else "replaced"
         if head is not None and mark is not None and mark.size < head.mark.size:
             what = happened(path, head) or what
-        yield Happened(session=track.session.native_id, path=path, what=what, message=_WORDS[what])
+        yield Happened(session=track.name, path=printable(path), what=what, message=_WORDS[what])
 
     # -- one session ----------------------------------------------------------------------------------------------
 
@@ -229,7 +235,7 @@ class Follower:
         for path, head in track.heads.items():
             what = happened(path, head)
             if what is not None and path in track.files:
-                yield Happened(session=session.native_id, path=path, what=what, message=_WORDS[what])
+                yield Happened(session=track.name, path=printable(path), what=what, message=_WORDS[what])
         # Taken before the files are read: what is written meanwhile makes the session due again.
         track.marks = marks_of(track.files)
         heads = {path: head_of(path, mark) for path, mark in track.marks.items()}
@@ -243,7 +249,7 @@ class Follower:
             if error.message not in (track.complaint, *_WAITING):
                 track.complaint = error.message
                 yield Happened(
-                    session=session.native_id, path=session.main, what="unreadable", message=error.message
+                    session=track.name, path=printable(session.main), what="unreadable", message=error.message
                 )
 
     @contextmanager
@@ -274,14 +280,14 @@ class Follower:
                         yield sheet
 
             changes = self._changed(
-                session, nested_rows(opened.main, opened.streams, sheet_of), before, track.rows, seen
+                track.name, nested_rows(opened.main, opened.streams, sheet_of), before, track.rows, seen
             )
             first = next(changes, None)
             if first is not None:
                 yield Followed(
-                    session=session.native_id,
+                    session=track.name,
                     kind=session.kind,
-                    path=session.main,
+                    path=printable(session.main),
                     head=main.session,
                     anew=anew,
                 )
@@ -292,14 +298,14 @@ class Follower:
         track.is_told = True
         gone = [key for key in before if key not in track.rows]
         if gone:
-            yield RowsGone(session=session.native_id, keys=tuple(gone[:GONE_MOST]), count=len(gone))
+            yield RowsGone(session=track.name, keys=tuple(gone[:GONE_MOST]), count=len(gone))
         if gone or first is not None:
-            yield Settled(session=session.native_id)
+            yield Settled(session=track.name)
         self._forget()
 
     @staticmethod
     def _changed(
-        session: Session,
+        session: str,
         rows: Iterator[Nested],
         before: dict[str, bytes],
         now: dict[str, bytes],
@@ -312,7 +318,7 @@ class Follower:
             if was == marks:
                 continue
             members = None if was is None else members_between(was, marks)
-            yield RowTold(session=session.native_id, key=key, row=row, depth=depth, members=members)
+            yield RowTold(session=session, key=key, row=row, depth=depth, members=members)
 
     def _forget(self) -> None:
         told = [track for track in self._tracks.values() if track.is_told]

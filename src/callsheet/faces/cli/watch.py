@@ -105,7 +105,8 @@ def _json(change: Change) -> None:
         case RowsGone():
             write_json(encode({"watch": {"event": "gone", **msgspec.structs.asdict(change)}}))
         case Happened():
-            write_json(encode({"watch": {"event": change.what, **msgspec.structs.asdict(change)}}))
+            told = {"session": change.session, "path": change.path, "message": change.message}
+            write_json(encode({"watch": {"event": change.what, **told}}))
         case Settled():
             pass  # the lines themselves were all there is
         case _:
