@@ -20,6 +20,7 @@ from msgspec import Struct
 from tests.live.npm import CLAUDE, NODE, OPENCODE, Package
 
 import callsheet
+from callsheet.audit import audit_bundle
 from callsheet.harness import LIVE
 from callsheet.live import Limits, Session, Unopened, open_session, prepare
 from callsheet.live.answers import AnswerPort
@@ -226,6 +227,7 @@ def compared(left: Path, right: Path) -> list[dict[str, Any]]:
 def agree(ran: Ran, house: House, *more: Path) -> None:
     """The rules hold, and no two of the readings of a run contradict each other."""
     assert list(check_bundle(Bundle(ran.bundle))) == []
+    assert list(audit_bundle(Bundle(ran.bundle))) == []
     log = log_of(ran.bundle, house.out.parent / "log.jsonl")
     stored = house.stored if house.stored.is_file() else next(house.stored.rglob("*.jsonl"))
     calls = {one["callId"] for one in last(ran.bundle, "tool_call")}

@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from callsheet.harness.acp import Known
+from callsheet.harness.acp.survey import Survey
 from callsheet.seam import (
     CallPreview,
     Completed,
@@ -96,6 +100,24 @@ def test_the_record_of_a_live_run_is_the_import_s(shared: Path) -> None:
         assert ours == theirs, path
         same += 1
     assert same > 65
+
+
+def test_what_a_fold_finds_out_by_and_by_is_what_a_survey_knows(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A live connection cannot look ahead: it revises, and ends with what an import says at once."""
+    told = 0
+    survey = Survey.run
+    for path in captures(shared):
+        if path.parent.name.endswith(AGAIN):
+            continue  # in a replay nothing shows who spoke anew
+        monkeypatch.setattr(Survey, "run", survey)
+        ahead = facts(sheet_of(path.read_bytes()))
+        monkeypatch.setattr(Survey, "run", lambda self: (survey(self), Known())[1])
+        by_and_by = facts(sheet_of(path.read_bytes()))
+        assert ahead == by_and_by, path
+        told += sum("content" in one for one in by_and_by)
+    assert told > 15
 
 
 def test_previews_are_bounded_and_of_calls_that_run(shared: Path) -> None:

@@ -135,7 +135,7 @@ class Calls:
         self,
         pen: Pen,
         terminals: Terminals,
-        replied: frozenset[str],
+        replied: set[str],
         rule: AgentRule | None,
     ) -> None:
         self._pen = pen
@@ -452,16 +452,32 @@ class Calls:
 
     def _put_content(self, record: ToolResult, call: Call) -> None:
         """``content`` only where the registry names captures for this agent, and the model spoke afterwards."""
-        held = call.values.get("rawOutput")
-        told = call.call_id in self._replied and call.inherited is None and not call.shared_id
-        known = self._rule.content if told else None
-        words = None
-        if known is not None and held is not None and held.exact is None:
-            words = text_of(held.raw if known == "." else part_at(held.raw, known))
+        words = self._what_was_sent(call) if call.call_id in self._replied else None
         if words is not None:
             record.content = [text_part(words)]
         else:
             self._pen.capture(record, "content", "absent", reason=NOT_SAID)
+
+    def _what_was_sent(self, call: Call) -> str | None:
+        """The text that the model got, where the registry names the place for this agent's version."""
+        held, known = call.values.get("rawOutput"), self._rule.content
+        if (
+            known is None
+            or held is None
+            or held.exact is not None
+            or call.inherited is not None
+            or call.shared_id
+        ):
+            return None
+        return text_of(held.raw if known == "." else part_at(held.raw, known))
+
+    def answered(self, calls: set[str]) -> None:
+        """The model spoke again: what these calls gave back has reached it."""
+        new = calls - self._replied
+        self._replied |= new
+        for call in [one for name, one in self._calls.items() if name in new]:
+            if call.final is not None and self._what_was_sent(call) is not None:
+                self._write_result(call, call.final)
 
     def _changes(self, call: Call) -> None:
         """File changes as shown: proposed until the call has ended, and no word about them when it failed."""

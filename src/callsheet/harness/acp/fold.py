@@ -22,6 +22,7 @@ from callsheet.harness._port.veil import Veil, original_of
 from callsheet.harness.acp.asks import Asked, Asks
 from callsheet.harness.acp.calls import VERSIONS, Calls
 from callsheet.harness.acp.held import as_role
+from callsheet.harness.acp.replies import Replies
 from callsheet.harness.acp.shapes import Frame, LogLine, frames_of, id_text, log_reading, received
 from callsheet.harness.acp.talk import Talk
 from callsheet.harness.acp.terminals import Terminals
@@ -55,7 +56,8 @@ class Known(Struct):
         titles: Session to title, and the frame that says so.
         parents: Session to the session that started its agent.
         sessions: Sessions with frames of their own.
-        replied: (session, call id) of calls after whose end the model spoke.
+        replied: (session, call id) of calls after whose end the model spoke; of a live connection the fold finds
+            that out by and by, and revises their results.
     """
 
     version: int | None = None
@@ -86,6 +88,7 @@ class SessionFold(Struct):
     calls: Calls
     talk: Talk
     asks: Asks
+    replies: Replies = field(default_factory=Replies)
     head: set[tuple[str, int | None]] = field(default_factory=set)
     lived: bool = False
     replaying: bool = False
@@ -208,7 +211,7 @@ class Fold:
         calls = Calls(
             pen,
             terminals,
-            frozenset(call for session, call in known.replied if session == key),
+            {call for session, call in known.replied if session == key},
             self._rule(),
         )
         asks = Asks(pen, calls, self._registry)
@@ -450,6 +453,8 @@ class Fold:
             if not ended:
                 talk.begin(session.pen.ref("end", f"{pointer}/result"), frame.id, False, silent=True)
                 ended = talk.end(frame.id, members_of(frame.result), f"{pointer}/result")
+        if "stopReason" in members_of(frame.result):
+            session.replies.turn_over()
         self.turn_over(session)
         return ended
 
@@ -478,6 +483,8 @@ class Fold:
             return f"{kind} (replay)", False
         if name not in GOES_ON:
             session.talk.flush()
+        if not session.replaying:
+            session.calls.answered(session.replies.told(name, update))
         return kind, handler(Context(self, session, update, pointer, self._version))
 
     def _repeats(self, session: SessionFold, name: str, update: dict[str, Raw]) -> bool:

@@ -15,8 +15,8 @@ from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, members_of, text_of, value_of, whole_number_of
 from callsheet.harness._port.units import Hole, Unit, native_units
 from callsheet.harness._port.veil import Veil, original_of
-from callsheet.harness.acp.calls import FINAL
 from callsheet.harness.acp.fold import SESSIONS_MOST, WAITING_MOST, Known, agent_of
+from callsheet.harness.acp.replies import Replies
 from callsheet.harness.acp.secrets import words_of
 from callsheet.harness.acp.shapes import Frame, LogLine, frames_of, log_reading
 from callsheet.records import Ref, SourceEntry
@@ -41,7 +41,6 @@ MARKS: dict[str, int] = {
     "session/set_mode": 1,
 }
 """Updates and methods that only one version has."""
-SPEECH = frozenset({"agent_message_chunk", "agent_thought_chunk", "agent_message", "agent_thought"})
 
 
 class Survey:
@@ -55,8 +54,7 @@ class Survey:
         self._offered: int | None = None
         self._marked: int | None = None
         self._requests: dict[tuple[bool, str], tuple[str, dict[str, Raw]]] = {}
-        self._waiting: dict[str, set[str]] = {}
-        self._spoken: dict[str, set[str]] = {}
+        self._replies: dict[str, Replies] = {}
         self.units = 0
 
     def run(self) -> Known:
@@ -115,7 +113,7 @@ class Survey:
             if session is not None and folder:
                 self.known.folders.setdefault(session, folder)
         elif method == "session/prompt" and "stopReason" in result:
-            self._waiting.pop(text_of(params.get("sessionId", ABSENT)) or "", None)
+            self._replies_in(text_of(params.get("sessionId", ABSENT)) or "").turn_over()
         elif method == "elicitation/create":
             self._secrets(unit, params, result.get("content", ABSENT))
 
@@ -124,15 +122,8 @@ class Survey:
         known = self.known
         if name in MARKS:
             self._mark(MARKS[name])
-        if name in ("tool_call", "tool_call_update"):
-            call = text_of(update.get("toolCallId", ABSENT))
-            if call is not None and text_of(update.get("status", ABSENT)) in FINAL:
-                self._waiting.setdefault(session, set()).add(call)
-        elif name in SPEECH:
-            self._speech(session, text_of(update.get("messageId", ABSENT)))
-        elif name == "state_update" and text_of(update.get("state", ABSENT)) == "idle":
-            self._waiting.pop(session, None)
-        elif name == "session_info_update":
+        known.replied.update((session, call) for call in self._replies_in(session).told(name, update))
+        if name == "session_info_update":
             title = text_of(update.get("title", ABSENT))
             if title:
                 known.titles[session] = (title, self._ref(unit, f"{frame.pointer}/params/update"))
@@ -141,14 +132,8 @@ class Survey:
             if child and child != session:
                 known.parents.setdefault(child, session)
 
-    def _speech(self, session: str, message: str | None) -> None:
-        """The model speaks: what it was told before has reached it, unless this goes on with an older message."""
-        spoken = self._spoken.setdefault(session, set())
-        if message is not None and message in spoken:
-            return
-        if message is not None:
-            spoken.add(message)
-        self.known.replied.update((session, call) for call in self._waiting.pop(session, ()))
+    def _replies_in(self, session: str) -> Replies:
+        return self._replies.setdefault(session, Replies())
 
     def _ref(self, unit: Unit[LogLine], pointer: str) -> Ref:
         line = unit.line
