@@ -130,6 +130,23 @@ def test_harnesses_names_what_is_supported_and_what_was_found(
     assert f"found here: {home}/.claude/projects, 1 session" in out
 
 
+def test_harnesses_names_what_can_be_run(
+    capfd: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = home / "claude"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(home))
+    _, out, _ = run(capfd, "harnesses", "--json")
+    told = {one["name"]: one["run"] for one in map(json.loads, out.splitlines())}
+    assert told["claude-code"] == [{"name": "claude-code", "command": [str(program)]}]
+    assert {"name": "acp", "command": None} in told["acp"]
+    _, out, _ = run(capfd, "harnesses")
+    assert f"callsheet run claude-code: {program}" in out
+    assert "callsheet run codex: not found" in out
+    assert "callsheet run acp: with --agent" in out
+
+
 def test_help_is_quick() -> None:
     # Processor time: a busy machine must not make this fail.
     start = resource.getrusage(resource.RUSAGE_CHILDREN)

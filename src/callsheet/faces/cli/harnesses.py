@@ -24,7 +24,9 @@ def harnesses(as_json: bool) -> int:
     import msgspec
 
     from callsheet.faces.cli.terminal import Printer, sheet_width, write_json
+    from callsheet.harness import LIVE
     from callsheet.library.importing import discover
+    from callsheet.live.qualify import found_command
     from callsheet.paint import Span
     from callsheet.paint.cells import wrap
     from callsheet.registry import HARNESSES, load
@@ -35,6 +37,11 @@ def harnesses(as_json: bool) -> int:
     for name in HARNESSES:
         head = load(name).harness
         places = [place for place in found if place.kind in head.kinds]
+        commands = {
+            agent.name: found_command(agent, None) if agent.programs else None
+            for agent in LIVE
+            if agent.kind in head.kinds
+        }
         if as_json:
             told = {
                 "name": head.name,
@@ -46,6 +53,10 @@ def harnesses(as_json: bool) -> int:
                     {"kind": place.kind, "path": str(place.path), "sessions": place.sessions}
                     for place in places
                 ],
+                "run": [
+                    {"name": agent, "command": command if isinstance(command, tuple) else None}
+                    for agent, command in commands.items()
+                ],
             }
             write_json(msgspec.json.encode(told))
             continue
@@ -56,6 +67,9 @@ def harnesses(as_json: bool) -> int:
             printer.words(f"  found here: {place.path}, {sessions}")
         if not places:
             printer.words("  found here: nothing")
+        for agent, command in commands.items():
+            here = command[0] if isinstance(command, tuple) else "not found" if command else "with --agent"
+            printer.words(f"  callsheet run {agent}: {here}")
         for number, line in enumerate(wrap(", ".join(head.versions_seen), sheet_width(None) - 17)):
             printer.words(("  versions seen: " if number == 0 else " " * 17) + line)
     return 0
