@@ -16,17 +16,15 @@ from collections.abc import AsyncIterator, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from callsheet.errors import DEBUG, reason_of
-from callsheet.harness._port.attested import Exit, LastPreview, Launch, OwnFact, TurnEnd
-from callsheet.harness._port.live import LiveAgent
+from callsheet.harness._port.attested import Exit, LastPreview, OwnFact, TurnEnd
 from callsheet.live.answers import AnswerPort
 from callsheet.live.channel import Channel
 from callsheet.live.lending import Lender
 from callsheet.live.limits import Limits
-from callsheet.live.process import Cut, How, Process
+from callsheet.live.process import Cut, Process
 from callsheet.live.recorder import Recorder, Written
+from callsheet.live.reports import Closed, Turn, end_of
 from callsheet.live.streams import Spot
 from callsheet.records import ToolResult
 from callsheet.seam import (
@@ -35,7 +33,6 @@ from callsheet.seam import (
     Driver,
     Ended,
     Event,
-    Installed,
     Lost,
     Noted,
     NotStarted,
@@ -55,64 +52,12 @@ from callsheet.seam import (
     TurnResult,
     TurnState,
     Waiting,
-    Wish,
 )
 
 OUTPUTS_MOST = 256
 """Running calls whose last output is kept in mind."""
 PAUSE = 50
 """Lines after which others get a turn while an agent floods."""
-
-
-class Unopened(Struct, frozen=True, kw_only=True):
-    """The session did not open.
-
-    Attributes:
-        reason: Why, one line.
-        stderr: The tail of what the agent wrote to its standard error.
-        bundle: What was recorded; None when the agent said nothing.
-    """
-
-    reason: str
-    stderr: str = ""
-    bundle: Path | None = None
-
-
-class Closed(Struct, frozen=True, kw_only=True):
-    """How a session was closed.
-
-    Attributes:
-        bundle: What was recorded.
-        how: How the agent's process went.
-        exit_code: Its exit code, when it ended by itself.
-        signal: The signal that ended it.
-        stderr: The tail of what it wrote to its standard error.
-        problems: What went wrong on our side, one line each.
-    """
-
-    bundle: Path
-    how: How
-    exit_code: int | None = None
-    signal: str | None = None
-    stderr: str = ""
-    problems: tuple[str, ...] = ()
-
-
-class Turn:
-    """One turn: iterate over its events, then ask for its result. One reader."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-
-    async def __aiter__(self) -> AsyncIterator[Event]:
-        """The events, in order; ends with the turn."""
-        while (event := await self._channel.next()) is not None:
-            yield event
-
-    async def result(self) -> TurnResult:
-        """How it ended; may be asked without reading the events."""
-        result = await self._channel.result()
-        return result if result is not None else Lost("the session was closed")
 
 
 class Session:
@@ -298,7 +243,7 @@ class Session:
         self._recorder.own(Exit(code=code, signal=signal))
         if self._turn is not None:
             if ended is None:
-                ended = Ended(Lost(_end_of(code, signal)))
+                ended = Ended(Lost(end_of(code, signal)))
                 steps = [*steps, ended]
             self._testify(ended.result)
         self._give()
@@ -521,73 +466,8 @@ class Session:
         if self._broken is not None:
             return self._broken
         if self._pumping.done():
-            return _end_of(self._process.exit_code, self._process.signal)
+            return end_of(self._process.exit_code, self._process.signal)
         return f"no session after {self._limits.handshake:g} s"
-
-
-async def open_session(
-    agent: LiveAgent,
-    installed: Installed,
-    wish: Wish,
-    *,
-    out: Path,
-    port: AnswerPort | None = None,
-    limits: Limits = Limits(),  # noqa: B008 (frozen)
-) -> Session | Unopened:
-    """Starts an agent and opens a session, recorded into a new bundle below ``out``.
-
-    Args:
-        agent: The adapter.
-        installed: What was found by ``prepare``.
-        wish: What is wanted of the session.
-        out: Folder for the bundle.
-        port: Answers what the agent asks; without one, ``Session.answer`` does.
-        limits: Bounds.
-
-    Raises:
-        OSError: Nothing can be written below ``out``.
-    """
-    driver = agent.driver(wish)
-    launch = driver.launch()
-    recorder = await asyncio.to_thread(Recorder.create, out, agent)
-    program = Path(installed.command[0]).name
-    recorder.own(
-        Launch(
-            program=program,
-            version=installed.version,
-            switches=launch.switches,
-            cwd=wish.cwd,
-            model=wish.model,
-            mode=wish.mode,
-            resume=wish.resume,
-        )
-    )
-    try:
-        process = await Process.start(
-            (*installed.command, *launch.arguments),
-            cwd=wish.cwd,
-            environment=launch.environment,
-            limits=limits,
-        )
-    except OSError as error:
-        recorder.discard()
-        return Unopened(reason=f"{program} cannot be started: {reason_of(error)}")
-    session = Session(driver, recorder, process, limits=limits, port=port)
-    try:
-        why = await session.opening()
-    except asyncio.CancelledError:
-        await session.close()
-        raise
-    if why is None:
-        return session
-    closed = await session.close()
-    return Unopened(reason=why, stderr=closed.stderr, bundle=closed.bundle)
-
-
-def _end_of(code: int | None, signal: str | None) -> str:
-    if signal is not None:
-        return f"the agent was ended by {signal}"
-    return "the agent is gone" if code is None else f"the agent ended with exit code {code}"
 
 
 def _words(error: Exception) -> str:
