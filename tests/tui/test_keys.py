@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tui.driving import Driven, drive
+from tests.tui.driving import CLAUDE, Driven, drive
 
 from callsheet.faces.tui.dialogs import HelpScreen
-from callsheet.faces.tui.keys import HELP, SESSIONS
-from callsheet.faces.tui.sessions_screen import SessionsScreen, SessionsView
+from callsheet.faces.tui.keys import HELP, LEAVING, SESSIONS
+from callsheet.faces.tui.sessions_screen import FolderShelf, SessionsScreen, SessionsView
 
 Records = list[dict[str, Any]]
 
@@ -297,9 +297,9 @@ def test_audit_view_and_theme(source: Path) -> None:
     async def test(on: Driven) -> None:
         await on.read()
         await on.press("t")
-        assert (on.screen.looks, on.app.theme) == ("light", "textual-light")
+        assert (on.screen.looks, on.app.theme) == ("light", "callsheet-light")
         await on.press("t")
-        assert (on.screen.looks, on.app.theme) == ("dark", "textual-dark")
+        assert (on.screen.looks, on.app.theme) == ("dark", "callsheet-dark")
         await on.press("a")
         assert "who asked: not recorded" in on.text
 
@@ -349,6 +349,29 @@ def test_a_session_written_elsewhere_is_followed(tmp_path: Path) -> None:
         assert "following" not in on.lines[-1]
 
     drive(source, test)
+
+
+def test_what_agents_write_is_listed_and_followed(tmp_path: Path) -> None:
+    project = tmp_path / "projects" / "-home-dev-app"
+    project.mkdir(parents=True)
+    lines = (CLAUDE / "858837b5-8915-443b-bfa2-93fd580a1421.jsonl").read_text().splitlines(keepends=True)
+    file = project / "858837b5-8915-443b-bfa2-93fd580a1421.jsonl"
+    file.write_text("".join(lines[:12]))
+
+    async def test(on: Driven) -> None:
+        await on.until(lambda: "1 session" in on.lines[0] and "call" in on.lines[2])
+        await on.press("enter")
+        await on.read()
+        count = len(on.sheet)
+        assert "following" in on.lines[-1]
+        file.write_text("".join(lines))
+        await on.until(lambda: len(on.sheet) > count)
+        await on.until(lambda: on.title == "Done.")
+        await on.press("escape")
+        await on.until(lambda: "3 calls" in on.lines[-1])
+
+    shelf = FolderShelf((tmp_path / "projects", "claude-code"), growing=True)
+    drive(lambda looks: SessionsScreen(shelf, looks=looks), test)
 
 
 def test_quit(source: Path) -> None:
@@ -401,4 +424,16 @@ def test_list_of_sessions(tmp_path: Path, source: Path) -> None:
         await on.until(lambda: "60 calls · 12 failed · 12 denied" in on.lines[-1])
 
     drive(tmp_path / "bundles", test)
-    assert SESSIONS
+
+
+def test_the_page_about_the_workbench_names_every_key() -> None:
+    page = (Path(__file__).parents[2] / "docs/workbench.md").read_text(encoding="utf-8")
+    for _, keys in HELP:
+        for key in keys:
+            assert f"| `{key.shown}` | {key.words} |" in page
+
+
+def test_no_key_means_two_things() -> None:
+    for tables in ([keys for _, keys in HELP], [SESSIONS, LEAVING]):
+        names = [name for keys in tables for key in keys for name in key.keys.split(",")]
+        assert len(names) == len(set(names))

@@ -90,6 +90,7 @@ class Outline:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._notes = bytearray()
+        self._prompt = 0
         self._by_result: list[int] = []
         self._named: list[tuple[int, str | None, str]] = []
         self.numbers = array("I")
@@ -107,6 +108,8 @@ class Outline:
                 if why is not None:
                     note = _HIDDEN
                     self.hidden[why] += 1
+                elif isinstance(record, Message) and record.author == "user":
+                    self._prompt = number
             case Turn():
                 note = _HIDDEN if is_quiet(self._context.view, record) else 0
             case ToolCall():
@@ -124,14 +127,18 @@ class Outline:
         self._notes.append(note)
 
     def close(self) -> None:
-        """Knows the rows, once every record was noted."""
+        """Knows the rows, once every record was noted.
+
+        Of a stream that still grows, what began before the last prompt is not running any more.
+        """
+        self._context.open_from = self._prompt
         pairing = self._context.pairing
         told_by_result = {pairing.first(number) for number in self._by_result}
         states: dict[int, int] = {}
         for call_id in pairing.call_ids():
             answer = pairing.result(call_id)
             if answer is None and self._context.open_turn:
-                continue
+                continue  # it may be running
             state = state_of(
                 pairing.status_of(answer) if answer is not None else None, pairing.verdict(call_id)
             )

@@ -19,6 +19,7 @@ import click
 import msgspec
 
 from callsheet.errors import SourceError, UsageError
+from callsheet.faces.cli.opening import check_workbench
 from callsheet.faces.cli.terminal import Printer, complain, sheet_width, write_json
 from callsheet.library.follow import follow
 from callsheet.library.importing import adapter_for, places_of
@@ -40,14 +41,20 @@ TAIL = 20
     "--json", "as_json", is_flag=True, help="A row a line in its new state, and what changed of it."
 )
 @click.option("--from", "kind", metavar="KIND", help="What the source is, where it is not to be guessed.")
+@click.option("--plain", is_flag=True, help="Lines instead of the workbench.")
 @click.option("--width", type=click.IntRange(min=1), help="Cells of a line (default: the terminal, or 80).")
 @click.option("--thoughts", is_flag=True, help="Also reasoning that is raw, or of a kind that is not stated.")
-def watch(source: str | None, as_json: bool, kind: str | None, width: int | None, thoughts: bool) -> int:
+def watch(
+    source: str | None, as_json: bool, kind: str | None, plain: bool, width: int | None, thoughts: bool
+) -> int:
     """Follow sessions that agents started elsewhere are writing.
 
     SOURCE is a file, a database or a folder as an agent stores it; new files below a folder are followed
-    too. Without SOURCE, whatever the agents installed for this user store. A row is printed when it is new
-    and again when it changes; a line that is half written waits for its end. Ctrl-C ends it.
+    too. Without SOURCE, whatever the agents installed for this user store.
+
+    On a terminal this is the workbench. With --json, --plain or an option about lines, and where there is no
+    terminal, a row is printed when it is new and again when it changes; a line that is half written waits for
+    its end, and Ctrl-C ends it.
 
     \b
     Examples:
@@ -61,6 +68,12 @@ def watch(source: str | None, as_json: bool, kind: str | None, width: int | None
     if kind is not None:
         adapter_for(kind)
     roots = [(Path(source), kind)] if source is not None else _installed(kind)
+    lines = as_json or plain or thoughts or width is not None
+    if not lines and sys.stdin.isatty() and sys.stdout.isatty():
+        check_workbench("--plain prints lines instead")
+        from callsheet.faces.tui.app import watch_workbench
+
+        return watch_workbench(roots)
     reading = Reading(near=None if as_json else Path.cwd(), view=View(thoughts=thoughts, harness=as_json))
     tell = _json if as_json else _Text(sheet_width(width)).tell
     with closing(follow(roots, reading)) as changes:

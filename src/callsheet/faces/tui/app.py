@@ -6,7 +6,7 @@ Must never know: rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,9 +16,11 @@ from textual.theme import Theme
 
 from callsheet.errors import CallsheetError, SourceError
 from callsheet.faces.tui.live_screen import LiveScreen
+from callsheet.faces.tui.looks import GROUNDS
 from callsheet.faces.tui.running import Running
 from callsheet.faces.tui.sessions_screen import FolderShelf, SessionsScreen
 from callsheet.faces.tui.sheet_screen import SheetScreen
+from callsheet.faces.tui.shelf import Root
 from callsheet.faces.tui.stored import Feed, Several, Stored
 from callsheet.library.opening import bundles_in
 from callsheet.records.bundle import is_bundle
@@ -50,6 +52,36 @@ PLAIN = Theme(
     | dict.fromkeys(("scrollbar-background", "scrollbar-corner-color", "foreground-muted"), _OWN),
 )
 """Nothing but the terminal's own colours: for those who want none (NO_COLOR)."""
+
+
+DARK = Theme(
+    name="callsheet-dark",
+    primary="#5fafd7",
+    secondary="#6fa8a8",
+    warning="#e0b050",
+    error="#ff7a7a",
+    success="#87c05f",
+    accent="#d787d7",
+    foreground="#d8d8d8",
+    background=GROUNDS["dark"],
+    surface="#1f2124",
+    panel="#26292d",
+    dark=True,
+)
+LIGHT = Theme(
+    name="callsheet-light",
+    primary="#005f87",
+    secondary="#005f5f",
+    warning="#7a5200",
+    error="#b00000",
+    success="#2f6f00",
+    accent="#870087",
+    foreground="#202020",
+    background=GROUNDS["light"],
+    surface="#f1efe9",
+    panel="#e6e3da",
+    dark=False,
+)
 
 
 def wanted_looks(environ: dict[str, str]) -> str:
@@ -90,8 +122,9 @@ class Workbench(App[None]):
 
     def on_mount(self) -> None:
         """Shows the first screen."""
-        self.register_theme(PLAIN)
-        self.theme = PLAIN.name if self.looks == "plain" else f"textual-{self.looks}"
+        for theme in (DARK, LIGHT, PLAIN):
+            self.register_theme(theme)
+        self.theme = f"callsheet-{self.looks}"
         self.push_screen(self._first(self.looks))
 
     def on_unmount(self) -> None:
@@ -100,13 +133,13 @@ class Workbench(App[None]):
 
     def on_sessions_screen_chosen(self, event: SessionsScreen.Chosen) -> None:
         """Shows the sheet of a session of the list."""
-        self.push_screen(SheetScreen(event.feed, looks=self.looks, alone=False))
+        self.push_screen(SheetScreen(event.feed, looks=self.looks, alone=False, following=event.following))
 
     def on_sheet_screen_failed(self, event: SheetScreen.Failed) -> None:
         """Shows the list where the source holds several sessions; ends, saying why, where there is nothing to see."""
         if isinstance(event.error, Several):
             self._held.enter_context(event.error.stack)
-            shelf = FolderShelf(event.error.folder, event.error.name)
+            shelf = FolderShelf((event.error.folder, None), name=event.error.name)
             self.switch_screen(SessionsScreen(shelf, looks=self.looks))
         elif len(self.screen_stack) <= 2:
             self.problem = event.error
@@ -119,7 +152,7 @@ def screen_for(source: Path, stream: str | None = None) -> First:
         bundles = bundles_in(source)
         if len(bundles) == 1:
             return screen_of(Stored(bundles[0]))
-        return lambda looks: SessionsScreen(FolderShelf(source), looks=looks)
+        return lambda looks: SessionsScreen(FolderShelf((source, None)), looks=looks)
     return screen_of(Stored(source, stream=stream))
 
 
@@ -135,10 +168,31 @@ def run_workbench(running: Running) -> None:
         NotOpened: The agent is not there, or did not start.
         CallsheetError: Nothing can be recorded.
     """
-    app = Workbench(lambda looks: LiveScreen(running, looks=looks))
+    _run(lambda looks: LiveScreen(running, looks=looks))
+
+
+def watch_workbench(roots: Sequence[Root]) -> int:
+    """Runs the workbench on what agents are writing: one file, or folders.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        CallsheetError: Nothing can be shown.
+    """
+    path, _ = roots[0]
+    if len(roots) == 1 and path.is_file():
+        feed = Stored(path, growing=True)
+        return _run(lambda looks: SheetScreen(feed, looks=looks, following=True))
+    return _run(lambda looks: SessionsScreen(FolderShelf(*roots, growing=True), looks=looks))
+
+
+def _run(first: First) -> int:
+    app = Workbench(first)
     app.run()
     if app.problem is not None:
         raise app.problem
+    return app.return_code or 0
 
 
 def open_workbench(source: str, *, stream: str | None = None) -> int:
@@ -153,8 +207,4 @@ def open_workbench(source: str, *, stream: str | None = None) -> int:
     path = Path(source)
     if not path.exists():
         raise SourceError("no such file or folder", path=source)
-    app = Workbench(screen_for(path, stream))
-    app.run()
-    if app.problem is not None:
-        raise app.problem
-    return app.return_code or 0
+    return _run(screen_for(path, stream))

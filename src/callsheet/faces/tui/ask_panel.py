@@ -30,7 +30,7 @@ class AskPanel(Vertical):
     """The open requests; one that was answered goes at once, whether or not the agent has said that it is closed."""
 
     DEFAULT_CSS = """
-    AskPanel { display: none; height: auto; max-height: 50%; border-top: hkey $warning; }
+    AskPanel { display: none; height: auto; max-height: 50%; border-top: solid $warning; }
     AskPanel.-open { display: block; }
     AskPanel LinesView { height: auto; }
     AskPanel Input { display: none; height: 1; border: none; padding: 0 1; }

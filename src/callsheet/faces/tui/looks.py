@@ -8,6 +8,8 @@ Must never know: rows.
 
 from __future__ import annotations
 
+from functools import cache
+
 from rich.segment import Segment
 from rich.style import Style as Look
 
@@ -56,15 +58,19 @@ _PLAIN: dict[Style, str] = {
     "removed": "none",
     "place": "none",
 }
-_SELECTED = {"dark": "#303a46", "light": "#dde6f0"}
+GROUNDS = {"dark": "#161719", "light": "#fbfaf7"}
+"""What lies under everything; without colours, the terminal's own."""
+_SELECTED = {"dark": "#2c3845", "light": "#d9e5f1"}
 
 Looks = dict[Style, Look]
 
 
+@cache
 def looks_of(name: str) -> Looks:
     """The looks of a screen: ``dark``, ``light`` or ``plain``."""
     table = {"dark": _DARK, "light": _LIGHT}.get(name, _PLAIN)
-    return {style: Look.parse(words) for style, words in table.items()}
+    ground = Look(bgcolor=GROUNDS[name]) if name in GROUNDS else Look()
+    return {style: ground + Look.parse(words) for style, words in table.items()}
 
 
 def selected_look(name: str) -> Look:

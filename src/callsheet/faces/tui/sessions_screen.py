@@ -6,7 +6,6 @@ Must never know: how a session is read.
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import ClassVar, Protocol
 
 from textual import work
@@ -23,7 +22,7 @@ from callsheet.faces.tui.bar import Bar, count_spans
 from callsheet.faces.tui.dialogs import HelpScreen
 from callsheet.faces.tui.keys import LEAVING, SESSIONS, bindings
 from callsheet.faces.tui.looks import looks_of, segments
-from callsheet.faces.tui.shelf import Entry, counted_entry, entries_in
+from callsheet.faces.tui.shelf import Entry, Root, counted_entry, entries_in
 from callsheet.faces.tui.stored import Feed, Stored
 from callsheet.paint import Line, Span, visible
 from callsheet.paint.cells import cut, width
@@ -31,6 +30,10 @@ from callsheet.rows.text import counted
 
 EVERY = 1.0
 """Seconds between two looks at the folder."""
+COUNTING = 3.0
+"""Seconds of counting between two looks at the folder."""
+COUNTED = 200
+"""Sessions whose counts are kept, the latest first."""
 LINES = 2
 
 
@@ -38,6 +41,7 @@ class Shelf(Protocol):
     """Where the list of sessions comes from."""
 
     name: str
+    following: bool
 
     def entries(self) -> list[Entry]:
         """The sessions now, the latest first; may take a while."""
@@ -53,15 +57,25 @@ class Shelf(Protocol):
 
 
 class FolderShelf:
-    """The sessions of a folder."""
+    """The sessions of folders.
 
-    def __init__(self, folder: Path, name: str | None = None) -> None:
-        self._folder = folder
-        self.name = name or str(folder)
+    Args:
+        roots: The folders.
+        name: What to call them.
+        growing: Agents are writing there.
+
+    Attributes:
+        following: Whether a sheet begins with following.
+    """
+
+    def __init__(self, *roots: Root, name: str | None = None, growing: bool = False) -> None:
+        self._roots = roots
+        self.following = growing
+        self.name = name or ", ".join(str(folder) for folder, _ in roots)
 
     def entries(self) -> list[Entry]:
         """The sessions now."""
-        return entries_in(self._folder)
+        return entries_in(*self._roots)
 
     def counted(self, entry: Entry) -> Entry:
         """An entry with its counts."""
@@ -69,7 +83,7 @@ class FolderShelf:
 
     def feed(self, entry: Entry) -> Feed:
         """What the sheet of a session comes from."""
-        return Stored(entry.path, stream=entry.stream)
+        return Stored(entry.path, stream=entry.stream, growing=self.following)
 
 
 def entry_lines(entry: Entry, room: int) -> list[Line]:
@@ -170,15 +184,17 @@ class SessionsScreen(Screen[None]):
     class Chosen(Message):
         """A session is to be shown."""
 
-        def __init__(self, feed: Feed) -> None:
+        def __init__(self, feed: Feed, following: bool) -> None:
             super().__init__()
             self.feed = feed
+            self.following = following
 
     def __init__(self, shelf: Shelf, *, looks: str) -> None:
         super().__init__()
         self._shelf = shelf
         self.looks = looks
         self._known: dict[tuple[str, str | None], Entry] = {}
+        self._tried: dict[tuple[str, str | None], tuple[int, int]] = {}
         self._said = "looking …"
 
     def compose(self) -> ComposeResult:
@@ -209,12 +225,15 @@ class SessionsScreen(Screen[None]):
             if entries != self.view.entries:
                 self.view.put(entries)
                 self._draw()
-            for entry in entries:
-                if entry.tally is None and entry.why is None:
+            for entry in entries[:COUNTED]:
+                if clock() > begin + COUNTING:
+                    break  # those that are written now come first in the next look
+                if self._tried.get(entry.key) != entry.mark:
+                    self._tried[entry.key] = entry.mark
                     await asyncio.to_thread(self._shelf.counted, entry)
                     self.view.refresh()
                     self._draw()
-            await asyncio.sleep(max(EVERY, 5 * (clock() - begin)))
+            await asyncio.sleep(EVERY)
 
     def _current(self, entry: Entry) -> Entry:
         """What is known of an entry, as long as it was not written anew."""
@@ -242,7 +261,8 @@ class SessionsScreen(Screen[None]):
     def action_open(self) -> None:
         """The sheet of the session."""
         if self.view.entries:
-            self.post_message(self.Chosen(self._shelf.feed(self.view.entries[self.view.cursor])))
+            entry = self.view.entries[self.view.cursor]
+            self.post_message(self.Chosen(self._shelf.feed(entry), self._shelf.following))
 
     def action_move(self, by: int) -> None:
         """Another session."""

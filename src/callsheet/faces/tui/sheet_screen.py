@@ -64,6 +64,7 @@ class SheetScreen(Screen[None]):
         feed: Where it comes from.
         looks: dark, light or plain.
         alone: There is no list of sessions to go back to.
+        following: New rows are followed from the start.
 
     Attributes:
         shown: What is shown now.
@@ -75,16 +76,16 @@ class SheetScreen(Screen[None]):
     SheetScreen { layers: base; }
     SheetScreen #middle { height: 1fr; }
     SheetScreen.-below #middle { layout: vertical; }
-    SheetScreen #pane { display: none; width: 45%; border-left: vkey $primary; padding: 0 0 0 1; }
+    SheetScreen #pane { display: none; width: 45%; border-left: solid $primary; padding: 0 0 0 1; }
     SheetScreen.-pane #pane { display: block; }
-    SheetScreen.-below #pane { width: 100%; height: 45%; border-left: none; border-top: hkey $primary; }
+    SheetScreen.-below #pane { width: 100%; height: 45%; border-left: none; border-top: solid $primary; }
     SheetScreen #search { display: none; height: 1; border: none; padding: 0; }
     SheetScreen.-search #search { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(MOVING, LOOKING, LEAVING)]
     AUTO_FOCUS = "#sheet"
 
-    def __init__(self, feed: Feed, *, looks: str, alone: bool = True) -> None:
+    def __init__(self, feed: Feed, *, looks: str, alone: bool = True, following: bool = False) -> None:
         super().__init__()
         self.feed = feed
         self.looks = looks
@@ -98,6 +99,7 @@ class SheetScreen(Screen[None]):
         self._said_at = 0.0
         self._look = Look()
         self.sheet = SheetView(self.shown.rows, self._look, looks=looks, id="sheet")
+        self.sheet.following = following
         self.pane = LinesView(looks, id="pane")
         self.top = Bar(looks, id="top")
         self.bottom = Bar(looks, id="bottom")
@@ -149,7 +151,7 @@ class SheetScreen(Screen[None]):
     def show(self, shown: Shown) -> None:
         """Shows another look at the session in place of the one before; the reader stays where they are."""
         before, at = self.shown.rows, self.sheet.at
-        follows = self.sheet.following and self.sheet.at_end
+        follows = self.sheet.following and (self.sheet.at_end or not len(before))
         self._evidence.close()
         self._evidence = Evidence(shown.bundle)
         self.shown = shown
@@ -325,7 +327,7 @@ class SheetScreen(Screen[None]):
             self.say("no colours: NO_COLOR is set")
             return
         self.looks = "light" if self.looks == "dark" else "dark"
-        self.app.theme = f"textual-{self.looks}"
+        self.app.theme = f"callsheet-{self.looks}"
         self.sheet.put_look(self._look, self.looks)
         for view in self.query(LinesView):
             view.looks = self.looks

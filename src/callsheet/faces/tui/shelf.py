@@ -1,13 +1,15 @@
 """The sessions of a folder, and what can be said of each on one line.
 
 Owns what is counted (calls, failed, denied, what waits for an answer) and when it is counted again: as soon as the
-bundle was written anew. What an agent stored is not read for the list; its counts are not known until it is opened.
+session was written anew.
 
 Must never know: the screen.
 """
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,12 +18,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from callsheet.errors import CallsheetError, reason_of
+from callsheet.faces.tui.reading import command
 from callsheet.library.briefs import brief_of_stream
 from callsheet.library.opening import bundles_in
 from callsheet.pairing import Tally
-from callsheet.records.bundle import MANIFEST, Bundle, stream_id
+from callsheet.records.bundle import MANIFEST, Bundle, is_bundle, stream_id
 from callsheet.rows import Sheet
 
+COUNTED_MOST = 50_000_000
+"""Bytes of a file up to which it is read for its counts."""
 _UNREADABLE = (OSError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile)
 
 
@@ -66,24 +71,29 @@ def _entry(path: Path, stream: str | None = None) -> Entry:
     return Entry(path=path, mark=mark, when=when, stream=stream)
 
 
-def entries_in(folder: Path) -> list[Entry]:
-    """The sessions of a folder, the latest first: its bundles, or else what agents stored there."""
+Root = tuple[Path, str | None]
+"""A folder, and the kind of source that is looked for there (None: any)."""
+
+
+def entries_in(*roots: Root) -> list[Entry]:
+    """The sessions of some folders, the latest first: their bundles, or else what agents stored there."""
     found: list[Entry] = []
-    for path in bundles_in(folder) if folder.is_dir() else ():
-        try:
-            found.append(_entry(path))
-        except OSError:
-            continue  # it is being replaced; the next look finds it
-    if not found:
-        found = list(_stored_in(folder))
+    for folder, kind in roots:
+        for path in bundles_in(folder) if folder.is_dir() and kind is None else ():
+            try:
+                found.append(_entry(path))
+            except OSError:
+                continue  # it is being replaced; the next look finds it
+        if not found or kind is not None:
+            found += _stored_in(folder, kind)
     return sorted(found, key=lambda entry: entry.mark, reverse=True)
 
 
-def _stored_in(folder: Path) -> Iterator[Entry]:
+def _stored_in(folder: Path, kind: str | None) -> Iterator[Entry]:
     from callsheet.library.importing import find_sessions
 
     try:
-        sessions = find_sessions(folder, None)
+        sessions = find_sessions(folder, kind)
     except CallsheetError:
         return
     mains = [session.main for _, session in sessions]
@@ -98,11 +108,29 @@ def _stored_in(folder: Path) -> Iterator[Entry]:
 
 
 def counted_entry(entry: Entry) -> Entry:
-    """The entry with what its bundle says; the same entry where it is no bundle."""
-    if not (entry.path.is_dir() or entry.path.suffix == ".zip"):
+    """The entry with what its bundle says; what an agent stored is imported for it, by a process of its own.
+
+    Of a file that holds several sessions, or a very large one, no counts are made.
+    """
+    if is_bundle(entry.path):
+        return _counted(entry, entry.path)
+    if entry.stream is not None or entry.mark[1] > COUNTED_MOST:
         return entry
+    with tempfile.TemporaryDirectory(prefix="callsheet-") as folder:
+        words = command(entry.path, Path(folder), settled=True)
+        ran = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        bundles = bundles_in(Path(folder))
+        if not bundles:
+            said = ran.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            entry.why = said or "cannot be read"
+            return entry
+        entry.asked = None
+        return _counted(entry, bundles[0])
+
+
+def _counted(entry: Entry, place: Path) -> Entry:
     try:
-        bundle = Bundle(entry.path)
+        bundle = Bundle(place)
         entry.tally = Tally()
         for stream in bundle.manifest.streams:
             with bundle.open(stream.file) as file:

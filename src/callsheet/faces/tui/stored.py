@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from callsheet.errors import CallsheetError, SourceError
+from callsheet.faces.tui.reading import command
 from callsheet.library.opening import OpenSession, Reading, bundles_in, is_stream, open_sessions
 from callsheet.pairing import Tally
 from callsheet.records import Session
@@ -116,10 +116,14 @@ class Stored:
     Args:
         source: A bundle, a stream, or what an agent stored.
         stream: Only this stream of a bundle, and what it leads to.
+        growing: An agent is writing it: what has no result since the last prompt may be running.
     """
 
-    def __init__(self, source: Path, *, name: str | None = None, stream: str | None = None) -> None:
+    def __init__(
+        self, source: Path, *, name: str | None = None, stream: str | None = None, growing: bool = False
+    ) -> None:
         self.path = source
+        self._growing = growing
         self.name = name or str(source)
         self._stream = stream
         self._stack = ExitStack()
@@ -189,7 +193,12 @@ class Stored:
 
     def _whole(self, path: Path) -> Shown:
         sessions = self._stack.enter_context(
-            open_sessions(str(path), self._reading(), stream=self._stream, on_failure=self.problems.append)
+            open_sessions(
+                str(path),
+                self._reading(provisional=self._growing),
+                stream=self._stream,
+                on_failure=self.problems.append,
+            )
         )
         session = next(iter(sessions))
         session.name = self.name
@@ -253,18 +262,8 @@ class Stored:
     async def _import(self) -> Path:
         """Imports what an agent stored, in a process; returns the bundle."""
         out = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="callsheet-")))
-        command = [
-            sys.executable,
-            "-m",
-            "callsheet",
-            "import",
-            str(self.path),
-            "--out",
-            str(out),
-            "--no-native",
-        ]
         self._process = process = await asyncio.create_subprocess_exec(
-            *command,
+            *command(self.path, out, settled=self._growing),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
@@ -278,12 +277,7 @@ class Stored:
         self.problems += said.decode("utf-8", "replace").splitlines()[:20]
         found = await asyncio.to_thread(bundles_in, out)
         if not found:
-            why = (
-                self.problems[-1].removeprefix("callsheet: ")
-                if self.problems
-                else "no session here can be read"
-            )
-            raise SourceError(why)
+            raise SourceError(self.problems[-1] if self.problems else "no session here can be read")
         if self._stream is not None:
             found = [one for one in found if any(e.id == self._stream for e in Bundle(one).manifest.streams)]
             if not found:

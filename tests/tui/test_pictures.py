@@ -1,0 +1,42 @@
+"""The pictures of the documents are made by the program, and show what it shows."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+from pathlib import Path
+
+from tests.tui.driving import CLAUDE
+
+from callsheet.faces.tui.app import screen_of
+from callsheet.faces.tui.pictures import picture
+from callsheet.faces.tui.stored import Stored
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def text_of(path: Path) -> str:
+    return html.unescape(re.sub("<[^>]*>", " ", path.read_text(encoding="utf-8"))).replace("\xa0", " ")
+
+
+def test_a_picture_shows_the_screen(tmp_path: Path) -> None:
+    path = tmp_path / "x.svg"
+    source = CLAUDE / "858837b5-8915-443b-bfa2-93fd580a1421.jsonl"
+    asyncio.run(picture(path, screen_of(Stored(source)), "c"))
+    for word in ("Claude Code 2.1.332", "echo first", "echo third", "3 calls"):
+        assert word in text_of(path)
+
+
+def test_every_picture_of_the_page_is_there_and_says_what_it_shows() -> None:
+    page = (DOCS / "workbench.md").read_text(encoding="utf-8")
+    words = {
+        "sheet.svg": "8 calls",
+        "evidence.svg": "/message/content/0/input",
+        "live.svg": "allow_always",
+        "sessions.svg": "7 sessions",
+    }
+    named = re.findall(r"\(pictures/([a-z]+\.svg)\)", page)
+    assert sorted(named) == sorted(words)
+    for name, word in words.items():
+        assert word in text_of(DOCS / "pictures" / name), name
