@@ -109,7 +109,7 @@ def grid(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 def chat_line(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """The name of a line of a chat that nothing maps: its type, or what it changes."""
     root = cite.root if isinstance(cite.root, dict) else {}
-    if root.get("$rewindTo") is not None:
+    if "$rewindTo" in root:
         return "$rewindTo"
     if "$set" in root:
         changed = root["$set"]
@@ -128,7 +128,7 @@ def told(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 
 def asked_name(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """The name in a call's own part, unless an event tells the one that was replaced there."""
-    return MISSING if case.role_cites("asked") else values[0]
+    return values[0] if isinstance(values[0], str) and not case.role_cites("asked") else MISSING
 
 
 def part_author(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:

@@ -10,6 +10,7 @@ Must never know: records, what a frame means for one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from callsheet.registry.when import MISSING, follow
 
 EARLIEST_MS = 100_000_000_000
 """A smaller count of milliseconds is one from the start of a recording, and no time."""
+SENDERS = ("agent_to_client", "client_to_agent", "agent", "client", "server", "recv", "send", "out", "in")
+"""Words for who sent a frame."""
 LOADS = ("session/load", "session/resume")
 
 
@@ -84,12 +87,22 @@ class Frames:
 
 def frames_of(root: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """The frames of a decoded line, each with its pointer."""
-    held = follow(root, "/frame") if isinstance(root, dict) else root
-    base = "/frame" if isinstance(root, dict) and held is not MISSING else ""
-    held = root if held is MISSING else held
+    base, held = "", root
+    if isinstance(root, dict) and ("frame" in root or root.get("dir") is not None):
+        if root.get("dir") is not None and root["dir"] not in SENDERS:
+            return
+        base, held = "/frame", root.get("frame")
+    elif isinstance(root, dict) and root.get("jsonrpc") is None and root.get("method") is None:
+        return
     for step, frame in enumerate(held) if isinstance(held, list) else [(-1, held)]:
-        if isinstance(frame, dict):
+        if isinstance(frame, dict) and _is_frame(frame):
             yield base if step < 0 else f"{base}/{step}", frame
+
+
+def _is_frame(frame: dict[str, Any]) -> bool:
+    """Whether an object is a request, a notification or a response."""
+    answers = "result" in frame or "error" in frame
+    return isinstance(frame.get("method"), str) or (answers and frame.get("id") is not None)
 
 
 def frame_at(root: Any, pointer: str) -> tuple[str, dict[str, Any]] | None:
@@ -105,9 +118,9 @@ def frame_at(root: Any, pointer: str) -> tuple[str, dict[str, Any]] | None:
 
 def id_text(value: Any) -> str | None:
     """A JSON-RPC id as text."""
-    if isinstance(value, str):
+    if value is None or isinstance(value, str):
         return value
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+    return json.dumps(value, default=str, separators=(",", ":"))
 
 
 def received(root: Any) -> Any:

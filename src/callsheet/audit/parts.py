@@ -106,6 +106,8 @@ def check_part(part: Any, block: Any, blobs: Blobs) -> Iterator[Wrong]:
                 if isinstance(block, str)
                 else MISSING
             )
+            if not isinstance(text, str) and _spells(part.get("text"), block):
+                text = part["text"]  # a block that would not survive as a value: its own JSON text (ASR-035)
             yield from _members(part, {"type": "text", "text": text})
         case "json":
             yield from _members(part, {"type": "json", "value": block})
@@ -117,6 +119,15 @@ def check_part(part: Any, block: Any, blobs: Blobs) -> Iterator[Wrong]:
             if url is not None and not url.startswith("data:"):
                 wanted = {"type": "resource_link", "uri": url}
             yield from _members(part, wanted)
+
+
+def _spells(text: Any, block: Any) -> bool:
+    """Whether a text is the JSON text of a block."""
+    return (
+        isinstance(text, str)
+        and not isinstance(block, str)
+        and agree(json_of(text.encode("utf-8", "replace")), block)
+    )
 
 
 def _is_text(block: Any) -> bool:

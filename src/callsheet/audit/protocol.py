@@ -16,7 +16,7 @@ from callsheet.audit.case import Case
 from callsheet.audit.cite import Cite
 from callsheet.audit.finding import Json
 from callsheet.audit.jsonrpc import frame_at, id_text, received
-from callsheet.audit.upserts import block_part, is_first
+from callsheet.audit.upserts import TOLD, block_part, is_first
 from callsheet.registry.facts import Fact
 from callsheet.registry.via import base64
 from callsheet.registry.when import MISSING, follow
@@ -36,7 +36,9 @@ ASKS = frozenset({"session/request_permission", "elicitation/create"})
 
 def frame_time(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """When the last frame that tells of the record was received; of what is said or asked first, the first one."""
-    beside = {"link"} if case.kind == "terminal" else set(case.registry.marks.beside.get(case.kind, ()))
+    beside = (
+        {"link"} if case.kind == "terminal" else {*case.registry.marks.beside.get(case.kind, ())} - {TOLD}
+    )
     told = [received(cite.root) for cite in case.cites if cite.role not in beside]
     first = case.kind in FROM_FIRST and "supersedes" not in case.record
     return (told[0] if first else told[-1]) if told else MISSING
@@ -48,17 +50,31 @@ def rpc_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     found = frame_at(root, cite.pointer)
     method, name = (found[1].get("method"), id_text(found[1].get("id"))) if found else (None, None)
     if found is None or (not isinstance(method, str) and name is None):
-        direct = isinstance(root, dict) and root.get("dir") is not None and not root.get("frame")
+        direct = isinstance(root, dict) and root.get("dir") is not None and "frame" not in root
         return "raw" if direct else "line"
     said = case.record.get("nativeType")
     frames = case.scan(cite).rpc
     if isinstance(method, str):
         kind = follow(found[1], "/params/update/sessionUpdate")
-        made = f"{method}/{kind if isinstance(kind, str) else '?'}" if method == "session/update" else method
+        named = method == "session/update" and isinstance(follow(found[1], "/params/sessionId"), str)
+        made = (
+            f"{method}/{kind if isinstance(kind, str) and kind else '?'}"
+            if named and said != method
+            else method
+        )
         again = frames is not None and frames.replay_at(cite.line) is not MISSING
         return said if again and said == f"{made} (replay)" else made
     asked = frames.answered(cite.line, follow(root, "/dir"), name or "") if frames is not None else None
-    return "response" if asked is None or said == "response" else f"{asked.method} response"
+    told = follow(found[1], "/result")
+    shapes = (
+        ("protocolVersion", "initialize"),
+        ("sessionId", "session/new"),
+        ("stopReason", "session/prompt"),
+    )
+    alone = [f"{shape} response" for name, shape in shapes if isinstance(told, dict) and name in told]
+    if said in ("response", *alone) or asked is None:
+        return said if said in alone else "response"
+    return f"{asked.method} response"
 
 
 def replayed(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:

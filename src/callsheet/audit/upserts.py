@@ -113,11 +113,10 @@ def _named(block: dict[str, Any]) -> dict[str, Any]:
 
 def _media(kind: str, block: dict[str, Any], member: str) -> dict[str, Any] | None:
     data = base64(block.get(member))
-    if data is None:
+    if data is None or not isinstance(block.get("mimeType"), str):
         return None
     blob: dict[str, Any] = {"blob": f"sha256:{digest(data)}", "size": len(data)}
-    if isinstance(block.get("mimeType"), str):
-        blob["mimeType"] = block["mimeType"]
+    blob["mimeType"] = block["mimeType"]
     return {"type": kind, "blob": blob} | _named(block)
 
 

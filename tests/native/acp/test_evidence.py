@@ -78,6 +78,7 @@ def first_version() -> Log:
     log.update("tool_call", toolCallId="c5", title="odd", status="_resting")
     log.update("tool_call_update", toolCallId="c5", content=[text("partly "), text("shown" * 4000)])
     log.update("plan", entries=[{"content": "One", "status": "pending"}, {"content": "Two", "status": "completed"}])
+    log.update("plan", entries=[])
     log.update("usage_update", used=3, size=10, cost={"amount": 0.5, "currency": "USD"})
     log.update("session_info_update", title="A title")
     log.update("current_mode_update", currentModeId="plan")

@@ -37,11 +37,10 @@ def document_unit(veil: Veil, source: SourceEntry, reading: Reading[T]) -> Unit[
     found = list(native_units([line], reading))
     unit = found[0] if len(found) == 1 else None
     if isinstance(unit, Unit) and (unit.start, len(unit.data)) == (0, len(text)):
-        if unit.exact is None:
-            try:
-                unit.native = reading.decoder.decode(one_line(unit.data))
-            except msgspec.ValidationError:
-                pass  # what the loose reading made of it stands
+        try:
+            unit.native = reading.decoder.decode(one_line(unit.readable()))
+        except msgspec.ValidationError:
+            pass  # what the loose reading made of it stands
         return unit
     reason = unit.reason if isinstance(unit, Hole) else "bad_json"
     return Hole(Line(1, 0, data), 0, len(data), reason)

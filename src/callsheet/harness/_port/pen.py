@@ -244,7 +244,7 @@ class Pen:
         """Keeps the unit at hand, or a part of it, that nothing maps."""
         record = Unmapped(native_type=native_type, native=self.native("line", pointer))
         if value is None:
-            value = Raw(self.unit.readable())
+            value = Raw(self.unit.readable().strip(b"\r"))  # a line's CR is no part of the value
         if self.inline(record, "value", value, pointer or ""):
             record.value = value
         self.write(record)

@@ -28,7 +28,16 @@ from callsheet.harness._port.parts import (
     whole_number_of,
 )
 from callsheet.harness._port.pen import Pen, raw_json
-from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, Held, as_role, hold, native_of, put_inline
+from callsheet.harness.acp.held import (
+    CITED_MOST,
+    REVISIONS_MOST,
+    Held,
+    as_role,
+    hold,
+    native_of,
+    put_inline,
+    revise_at,
+)
 from callsheet.harness.acp.parts import changes_in, terminals_in, tool_part
 from callsheet.harness.acp.terminals import Terminals, exit_code
 from callsheet.records import (
@@ -109,8 +118,7 @@ class Call(Struct):
         held = self.values.get("content")
         if self.more:
             items = [*(items_of(held.raw) if held is not None else ()), *(one.raw for one in self.more)]
-            exact = [one.exact for one in (held, *self.more) if one is not None and one.exact is not None]
-            self.values["content"] = Held(raw_json(items), "\n".join(exact) or None, self.more[-1].ref)
+            self.values["content"] = Held(raw_json(items), _exact_list(held, self.more), self.more[-1].ref)
             self.pieces += [one.ref for one in self.more]
             self.more = []
         return self.values.get("content")
@@ -320,11 +328,11 @@ class Calls:
                 call.fresh = False
                 if not text:
                     continue
-                preview = Preview(call_id=call.call_id, output=text[-PREVIEW_MOST:], ts=call.last_ts)
+                preview = Preview(call_id=call.call_id, output=text[-PREVIEW_MOST:])
                 preview.native = native_of([*as_role(call.pieces, "preview"), *self._last(call)])
                 omitted = len(text[:-PREVIEW_MOST].encode("utf-8", "replace"))
                 preview.omitted_bytes = omitted or None
-                self._pen.revise(f"{call.key} preview", preview)
+                revise_at(self._pen, f"{call.key} preview", preview, call.last_ts)
 
     @staticmethod
     def _last(call: Call) -> list[Ref]:
@@ -344,7 +352,6 @@ class Calls:
         record = ToolCall(
             call_id=call.call_id,
             call_id_source="native",
-            ts=call.ts if not call.revisions else call.last_ts,
         )
         record.native = native_of(self._asked_refs(call), "call")
         record.native.inherited = call.inherited
@@ -364,7 +371,7 @@ class Calls:
         if status is not None and status not in FINAL and status not in OPEN:
             record.native.extra = raw_json({"status": status})
             record.native.refs = native_of([*record.native.refs, call.values["status"].ref], "call").refs
-        pen.revise(call.key, record)
+        revise_at(pen, call.key, record, call.last_ts if call.revisions else call.ts)
         call.refs = []
         call.dirty = False
         call.revisions += 1
@@ -400,7 +407,7 @@ class Calls:
 
     def _write_result(self, call: Call, status: str) -> None:
         pen = self._pen
-        record = ToolResult(linkage="exact", status=status, call_id=call.call_id, ts=call.last_ts)
+        record = ToolResult(linkage="exact", status=status, call_id=call.call_id)
         if call.shared_id:
             record.linkage, record.call_id, record.native_call_id = "ambiguous", None, call.call_id
         names = self._put_display(record, call)
@@ -423,7 +430,7 @@ class Calls:
         ended = as_role([call.ended] if call.ended is not None else [], "result")
         record.native = native_of([*ended, *as_role([*told, *call.pieces, *call.refs], "told"), *more])
         record.native.inherited = call.inherited
-        pen.revise(f"{call.key} result", record)
+        revise_at(pen, f"{call.key} result", record, call.last_ts)
         call.final = status
         call.refs = []
         call.fresh = False
@@ -496,13 +503,25 @@ class Calls:
         if not changes:
             return
         call.diffs = shown
-        record = FileChange(scope="call", call_id=call.call_id, state=state, changes=changes, ts=call.last_ts)
+        record = FileChange(scope="call", call_id=call.call_id, state=state, changes=changes)
         ends = [call.values["status"].ref] if call.final is not None and "status" in call.values else []
         record.native = native_of([*as_role([*call.pieces, *ends], "change"), *self._last(call)])
         if state == "declined":
             record.native.refs += call.declined
         record.native.inherited = call.inherited
-        self._pen.revise(f"{call.key} changes", record)
+        revise_at(self._pen, f"{call.key} changes", record, call.last_ts)
+
+
+def _exact_list(held: Held | None, more: list[Held]) -> str | None:
+    """The exact JSON text of a list with items appended to it; None where all of it is plain."""
+    if all(one is None or one.exact is None for one in (held, *more)):
+        return None
+    base = (held.exact or bytes(held.raw).decode()).strip()[1:-1] if held is not None else ""
+    return (
+        "["
+        + ",".join([*([base] if base else []), *(one.exact or bytes(one.raw).decode() for one in more)])
+        + "]"
+    )
 
 
 def texts_in(content: Raw) -> Iterator[str]:

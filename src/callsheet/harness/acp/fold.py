@@ -55,6 +55,7 @@ class Known(Struct):
         folders: Session to working folder.
         titles: Session to title, and the frame that says so.
         parents: Session to the session that started its agent.
+        places: The frames that say so: of the agent under ``""``, of a session's folder under its name.
         sessions: Sessions with frames of their own.
         replied: (session, call id) of calls after whose end the model spoke; of a live connection the fold finds
             that out by and by, and revises their results.
@@ -65,6 +66,7 @@ class Known(Struct):
     folders: dict[str, str] = {}
     titles: dict[str, tuple[str, Ref]] = {}
     parents: dict[str, str] = {}
+    places: dict[str, Ref] = {}
     sessions: set[str] = set()
     replied: set[tuple[str, str]] = set()
 
@@ -119,6 +121,7 @@ class Fold:
         self._sessions: dict[str | None, SessionFold] = {}
         self._early: list[tuple[SourceEntry, Unit[LogLine]]] = []
         self._origin: list[Ref] = []
+        self._coming: list[Ref] = []
         self._requests: dict[tuple[bool, str], Request] = {}
         self._version = VERSIONS[self.known.version or 1]
         self._agent = self.known.agent
@@ -136,10 +139,7 @@ class Fold:
         self._scratch.take(source, unit)
         self._here = self._scratch.ref(MEMBER)
         if not frames:
-            kind = None
-            if unit.native is not None:
-                kind = "raw" if unit.native.dir is not None and not unit.native.frame else "line"
-            self._unmapped(source, unit, kind)
+            self._unmapped(source, unit, _kind_of_line(unit))
         for frame in frames:
             self._here = self._scratch.ref(MEMBER, frame.pointer)
             self._frame(source, unit, frame, len(frames) == 1)
@@ -201,8 +201,12 @@ class Fold:
             cited.append(ref)
         if key in known.parents:
             record.parent = Parent(session=known.parents[key])
+        if agent is not None and not self._origin and "" in known.places:
+            cited.append(known.places[""])
+        if folder and key in known.places and not any(ref.role == "start" for ref in refs):
+            cited.append(known.places[key])
         record.native = Native(
-            refs=list({(ref.source, ref.offset, ref.pointer): ref for ref in cited}.values())
+            refs=list({(ref.source, ref.offset, ref.pointer): ref for ref in reversed(cited)}.values())[::-1]
         )
         if self._agreed is not None:
             record.native.extra = raw_json({"protocolVersion": self._agreed})
@@ -314,10 +318,14 @@ class Fold:
             if frame.method is not None:
                 # A new process: its request ids begin again.
                 self._requests.clear()
-                self._origin = [ref] if self._sessions else [*self._origin, ref]
+                if self._sessions:
+                    self._coming = [ref]  # what was agreed before holds until this is answered
+                else:
+                    self._origin.append(ref)
             else:
                 self._negotiated(frame.result)
-                self._origin.append(ref)
+                self._origin = [*(self._coming or self._origin), ref]
+                self._coming = []
             self._ask(frame, None, ref)
             return None
         if frame.method is not None:
@@ -512,4 +520,6 @@ def agent_of(result: dict[str, Raw]) -> tuple[str, str | None] | None:
 def _kind_of_line(unit: Unit[LogLine]) -> str | None:
     for frame in frames_of(unit):
         return frame.method or "response"
-    return "raw" if unit.native is not None and unit.native.dir is not None else "line"
+    if unit.native is None:
+        return None
+    return "raw" if unit.native.dir is not None and not unit.native.frame else "line"

@@ -63,6 +63,14 @@ def as_role(refs: Iterable[Ref], role: str) -> list[Ref]:
     return [ref if ref.role == role else replace(ref, role=role) for ref in refs]
 
 
+def revise_at(pen: Pen, key: str, record: Record, ts: str | None) -> None:
+    """Writes the next state of an entity at the time of its own frames, never at that of the frame at hand."""
+    record.ts, now = ts, pen.ts
+    pen.ts = ts
+    pen.revise(key, record)
+    pen.ts = now
+
+
 def put_inline(pen: Pen, record: Record, member: str, held: Held, most: int | None = INLINE_MOST) -> bool:
     """Whether a held value may stand in the record itself; what may not is kept in a blob, and the capture says so.
 

@@ -34,9 +34,9 @@ def _json_part(raw: Raw) -> Part:
 
 def _media(kind: str, members: dict[str, Raw], desk: Desk, raw: Raw) -> Part:
     data = base64(text_of(members.get("data", ABSENT)))
-    if data is None:
-        return _json_part(raw)
     mime = text_of(members.get("mimeType", ABSENT))
+    if data is None or mime is None:
+        return _json_part(raw)
     return Part(
         type=kind, mime_type=mime, blob=desk.blob(data, mime), uri=text_of(members.get("uri", ABSENT))
     )
@@ -49,7 +49,7 @@ def _resource(members: dict[str, Raw], desk: Desk, raw: Raw) -> Part:
     data = base64(text_of(inner.get("blob", ABSENT)))
     if words is not None:
         return Part(type="text", text=words, uri=uri, mime_type=mime)
-    if data is not None:
+    if data is not None and mime is not None:
         return Part(type="file", blob=desk.blob(data, mime), uri=uri, mime_type=mime)
     return _json_part(raw)
 

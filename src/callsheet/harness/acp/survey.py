@@ -47,7 +47,7 @@ class Survey:
     """Collects ``Known`` from one log."""
 
     def __init__(self, veil: Veil, source: SourceEntry) -> None:
-        self.known = Known(folders={}, titles={}, parents={}, sessions=set(), replied=set())
+        self.known = Known(folders={}, titles={}, parents={}, places={}, sessions=set(), replied=set())
         self._veil = veil
         self._source = source
         self._negotiated: int | None = None
@@ -96,7 +96,12 @@ class Survey:
             self._mark(MARKS[frame.method])
         folder = text_of(params.get("cwd", ABSENT))
         if session is not None and folder and frame.method in ("session/load", "session/resume"):
-            self.known.folders.setdefault(session, folder)
+            self._folder(unit, frame, session, folder)
+
+    def _folder(self, unit: Unit[LogLine], frame: Frame, session: str, folder: str) -> None:
+        if session not in self.known.folders:
+            self.known.folders[session] = folder
+            self.known.places[session] = self._ref(unit, frame.pointer, "start")
 
     def _mark(self, version: int) -> None:
         if self._marked is None:
@@ -107,7 +112,10 @@ class Survey:
         result = members_of(frame.result)
         if method == "initialize" or (not method and "protocolVersion" in result):
             self._negotiated = whole_number_of(result.get("protocolVersion", ABSENT)) or self._negotiated
-            self.known.agent = agent_of(result) or self.known.agent
+            told = agent_of(result)
+            if told is not None:
+                self.known.agent = told
+                self.known.places[""] = self._ref(unit, frame.pointer, "start")
         elif method == "session/new":
             session, folder = text_of(result.get("sessionId", ABSENT)), text_of(params.get("cwd", ABSENT))
             if session is not None and folder:
@@ -135,7 +143,7 @@ class Survey:
     def _replies_in(self, session: str) -> Replies:
         return self._replies.setdefault(session, Replies())
 
-    def _ref(self, unit: Unit[LogLine], pointer: str) -> Ref:
+    def _ref(self, unit: Unit[LogLine], pointer: str, role: str = "title") -> Ref:
         line = unit.line
         data = original_of(line)[unit.start : unit.start + len(unit.data)]
         return Ref(
@@ -144,7 +152,7 @@ class Survey:
             offset=line.offset + unit.start,
             bytes=len(data),
             sha256=digest(data),
-            role="title",
+            role=role,
             pointer=pointer,
         )
 

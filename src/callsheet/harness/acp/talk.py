@@ -24,7 +24,7 @@ from callsheet.harness._port.parts import (
     whole_number_of,
 )
 from callsheet.harness._port.pen import Pen, number
-from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, Held, hold, native_of
+from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, Held, hold, native_of, revise_at
 from callsheet.harness.acp.parts import block_part
 from callsheet.records import (
     Compaction,
@@ -178,10 +178,9 @@ class Talk:
         if any(held.exact is not None for held in spoken.parts):
             exact = "[" + ",".join(held.exact or bytes(held.raw).decode() for held in spoken.parts) + "]"
             pen.capture(record, "content", "external", blob=pen.desk.blob(exact.encode(), "application/json"))
-        record.ts = spoken.ts if not spoken.written else spoken.last_ts
         record.native = native_of([*(held.ref for held in spoken.parts), *spoken.refs])
         record.native.inherited = spoken.inherited
-        pen.revise(spoken.key, record)
+        revise_at(pen, spoken.key, record, spoken.last_ts if spoken.written else spoken.ts)
         spoken.written += 1
         spoken.refs = [one for one in spoken.refs if one.role != "message"]
         if spoken.message_id is None:
@@ -360,6 +359,8 @@ class Talk:
             words = text_of(members.get("content", ABSENT))
             if words is not None:
                 entries.append(PlanEntry(text=words, status=text_of(members.get("status", ABSENT))))
+        if not entries and items_of(plan["entries"]):
+            return False  # nothing that could be an entry
         self._companion(
             Plan(plan_id=name, id_source=source, entries=entries), "plan", pointer, f"plan {name}"
         )

@@ -19,7 +19,7 @@ from msgspec import Raw, Struct, field
 from callsheet.harness._port import INLINE_MOST
 from callsheet.harness._port.parts import ABSENT, is_null, items_of, members_of, text_of, value_of
 from callsheet.harness._port.pen import Pen
-from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, as_role, native_of
+from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, as_role, native_of, revise_at
 from callsheet.records import BlobRef, Exec, Inherited, Ref, Terminal, TerminalOutput
 
 OUTPUT_MOST = 8 << 20
@@ -219,7 +219,6 @@ class Terminals:
             status=state.status,
             exit_code=state.exit_code,
             signal=state.signal,
-            ts=state.ts,
         )
         if state.cwd:
             record.cwd = pen.path(state.cwd)
@@ -232,7 +231,7 @@ class Terminals:
             state.keep[ref.role or ""] = ref
         record.native = native_of([*state.keep.values(), *state.refs])
         record.native.inherited = state.inherited
-        pen.revise(f"terminal {state.terminal_id}", record)
+        revise_at(pen, f"terminal {state.terminal_id}", record, state.ts)
         state.refs = []
         state.dirty = False
         state.revisions += 1

@@ -99,7 +99,7 @@ class Chat:
         if author is None:
             return
         pen.ts = utc(text_of(members.get("timestamp", ABSENT)))
-        name = text_of(members.get("id", ABSENT))
+        name = text_of(members.get("id", ABSENT)) or None
         if name is None:
             self._anonymous += 1
         key = name or f"#{self._anonymous}"
@@ -161,7 +161,7 @@ class Chat:
             words = text_of(item) if not members else text_of(members.get("text", ABSENT))
             if words is not None:
                 found.append(text_part(words))
-            elif "functionResponse" in members:
+            elif members_of(members.get("functionResponse", ABSENT)):
                 self._response(members["functionResponse"], f"{where}/{number}/functionResponse")
             elif "inlineData" in members:
                 found.append(self._media(members["inlineData"], item))
@@ -173,9 +173,9 @@ class Chat:
         told = members_of(raw)
         mime = text_of(told.get("mimeType", ABSENT))
         data = base64(text_of(told.get("data", ABSENT)))
-        if data is None:
+        if data is None or mime is None:
             return _json_part(item)
-        kind = "image" if (mime or "").startswith("image/") else "file"
+        kind = "image" if mime.startswith("image/") else "file"
         return Part(type=kind, mime_type=mime, blob=self._pen.desk.blob(data, mime))
 
     def _thoughts(self, key: str, members: dict[str, Raw], pointer: str) -> None:
@@ -343,7 +343,10 @@ class Chat:
         if response and pen.inline(record, "raw", response, f"{pointer}/response"):
             record.raw = response
         sent = self._survey.delivered(name)
-        parts = self._sent(sent) if sent is not None else None
+        here = pen.unit.line.offset + pen.unit.start
+        parts = None
+        if sent is not None and (sent.place.offset, sent.pointer) == (here, pointer):
+            parts = self._sent(sent)
         if parts is not None:
             record.content = parts
         else:

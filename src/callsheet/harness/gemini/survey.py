@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from msgspec import Raw
 
-from callsheet.harness._port.parts import ABSENT, items_of, members_of, text_of
+from callsheet.harness._port.parts import ABSENT, items_of, members_of, text_of, value_of
 from callsheet.harness._port.pen import Place
 from callsheet.harness._port.units import Hole, Unit
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.gemini.shapes import ChatLine, Entry, call_id_of, entries_of, units_of
 from callsheet.records import SourceEntry
+from callsheet.registry.via import numbers
 from callsheet.wire.blobs import digest
 
 
@@ -82,7 +83,7 @@ class Survey:
                 kind = text_of(entry.members.get("type", ABSENT))
                 if kind in ("gemini", "model"):
                     name = text_of(entry.members.get("id", ABSENT))
-                    if name is None or name not in spoken:
+                    if (name is None or name not in spoken) and _says(entry):
                         # A message that is logged again is no new word of the model.
                         self.replied = place.offset
                         spoken.update([name] if name is not None else ())
@@ -138,6 +139,19 @@ class Survey:
             same_owner = sum(1 for one, _ in owners if one == owner)
             derived = f"{native}#{owner}" + (f"/{place}" if same_owner > 1 else "")
             yield CallItem(derived, native, True, pointer, members, raw)
+
+
+def _says(entry: Entry) -> bool:
+    """Whether a message says that the model was there: words, calls, thoughts or what it used."""
+    members = entry.members
+    words = text_of(members.get("content") or members.get("parts") or ABSENT)
+    listed = ("content", "parts", "toolCalls", "thoughts")
+    used = numbers(value_of(members.get("tokens", ABSENT)))
+    return (
+        bool(words)
+        or any(items_of(members.get(name, ABSENT)) for name in listed)
+        or bool(isinstance(used, list) and used)
+    )
 
 
 def _calls(entry: Entry) -> Iterator[tuple[str | None, tuple[str, int], str]]:

@@ -158,7 +158,7 @@ class Chat:
 
     def _text(self, piece: Piece) -> bool:
         words = text_of(piece.members.get("text", ABSENT))
-        return words is not None and self._say(piece, [text_part(words)], "text")
+        return bool(words) and self._say(piece, [text_part(words or "")], "text")
 
     def _file(self, piece: Piece) -> bool:
         members = piece.members
@@ -168,6 +168,8 @@ class Chat:
             return False
         head, _, tail = url.partition(";base64,")
         data = base64(tail) if head.startswith("data:") and tail else None
+        if data is not None and mime is None:
+            return False  # bytes of nobody knows what
         if data is not None:
             kind = "image" if (mime or "").startswith("image/") else "file"
             return self._say(
@@ -179,7 +181,7 @@ class Chat:
 
     def _reasoning(self, piece: Piece) -> bool:
         words = text_of(piece.members.get("text", ABSENT))
-        if words is None:
+        if not words:
             return False
         pen = self._pen
         record = Reasoning(content=[text_part(words)], native=pen.native("part", piece.pointer))

@@ -98,6 +98,9 @@ class Feed:
         for number, item in enumerate(items_of(native.messages)):
             told = members_of(item)
             message = told.get("info", ABSENT)
+            if not message:
+                yield Piece("other", source, unit, f"/messages/{number}", told, item, None)
+                continue
             members = members_of(message)
             name = id_of(members)
             yield Piece("message", source, unit, f"/messages/{number}/info", members, message, name, name)
