@@ -223,3 +223,47 @@ def test_the_agent_goes_with_its_recorder(
 def lives(pid: int) -> bool:
     stat = Path(f"/proc/{pid}/stat")
     return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def unfinished(start: Callable[..., subprocess.Popen[bytes]], agent: str, out: Path) -> Path:
+    process = start("run", "fake", "--agent", agent, "--json", "--out", str(out), "--", "Go.")
+    assert process.stdout is not None
+    for _ in range(12):
+        process.stdout.readline()
+    end_of(process)
+    return the_bundle(out)
+
+
+def test_recovery_itself_may_be_killed(
+    start: Callable[..., subprocess.Popen[bytes]], agent_of: Callable[..., str], tmp_path: Path
+) -> None:
+    bundle = unfinished(start, agent_of(turn=TURN), tmp_path / "out")
+    (bundle / ".recovery.left" / "streams").mkdir(parents=True)
+    (bundle / ".manifest.json.1.part").write_text("{")
+    before = records_of(bundle)
+    assert recover(bundle, (FAKE,)) is not None
+    # As if the power had gone between the packed log and the last manifest.
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["recording"] = True
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    after = records_of(bundle)
+    assert recover(bundle, (FAKE,)) is not None
+    assert records_of(bundle) == after
+    assert after[: len(before)] == before
+    assert not [path for path in bundle.iterdir() if path.name.startswith(".")]
+    assert list(check_bundle(Bundle(bundle))) == []
+
+
+@pytest.mark.parametrize("name", ["native", "streams", "native/s0.jsonl"])
+def test_a_bundle_with_links_is_not_finished(
+    start: Callable[..., subprocess.Popen[bytes]], agent_of: Callable[..., str], tmp_path: Path, name: str
+) -> None:
+    """Somebody else's bundle may say that it is unfinished, and lead elsewhere."""
+    bundle = unfinished(start, agent_of(turn=TURN), tmp_path / "out")
+    there = tmp_path / "elsewhere"
+    (bundle / name).rename(there)
+    (bundle / name).symlink_to(there)
+    process = start("validate", str(bundle))
+    _, said = process.communicate()
+    assert f"was not finished, and is not ours: {name} is a link".encode() in said
+    assert is_unfinished(bundle)

@@ -157,7 +157,10 @@ def test_a_full_disk_stops_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyP
     one = ran(tmp_path, CALL, {"ticks": 100_000, "every": 0})
     assert one.result == Lost("the recording failed: No space left on device")
     assert one.closed is not None
-    assert one.closed.problems == ("the recording failed: No space left on device",)
+    assert one.closed.problems == (
+        "the recording failed: No space left on device",
+        "the recording was not finished: the recording failed: No space left on device",
+    )
     monkeypatch.undo()
     log = (one.bundle / "native" / "s0.jsonl").read_bytes()
     assert log.endswith(b"}\n")
@@ -234,9 +237,9 @@ def test_a_bug_in_a_driver_ends_the_turn_and_is_said(tmp_path: Path) -> None:
     assert one.result == Lost(what)
     assert one.closed is not None
     assert one.closed.problems == (what,)
-    from callsheet.live import recover
-
-    assert recover(one.bundle, (FAKE,)) is not None
+    assert not Bundle(one.bundle).manifest.recording, "our recorder is whole, and finishes"
+    assert [turn.status for turn in records(one, Turn)] == ["running", "lost"]
+    assert imports_alike(FAKE, one.bundle) == []
     assert list(check_bundle(Bundle(one.bundle))) == []
 
 

@@ -354,5 +354,7 @@ def seal(folder: Path, book: Book, source: NativeSource, log: Path) -> None:
         sources=[source],
         diagnostics=book.desk.all_diagnostics(),
     )
+    sync_folder(folder / "native")
     write_manifest(folder, manifest, sync=True)
+    sync_folder(folder)
     log.unlink()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,9 +22,10 @@ from msgspec import Struct
 from callsheet.errors import SourceError, UsageError
 from callsheet.harness import live_agents
 from callsheet.harness._port.live import LiveAgent
-from callsheet.live.recorder import LOG, Book, seal, take_lock
+from callsheet.live.recorder import LOG, PACKED, Book, seal, take_lock
 from callsheet.records.bundle import Bundle, NativeSource, is_bundle
-from callsheet.wire.files import read_chunks
+from callsheet.wire.files import AtomicFile, read_chunks
+from callsheet.wire.inflate import Torn, inflate
 from callsheet.wire.lines import split_lines
 
 
@@ -58,7 +60,7 @@ def recover(path: Path, agents: Iterable[LiveAgent] | None = None) -> Recovered 
         None when there is nothing to be done: it is finished, it is still being recorded, or it cannot be written to.
 
     Raises:
-        SourceError: Its frame log is of a kind that nobody reads.
+        SourceError: Its frame log is of a kind that nobody reads, or it was not made here.
     """
     if not is_unfinished(path) or not os.access(path, os.W_OK):
         return None
@@ -81,9 +83,12 @@ def _recover(path: Path, agents: Iterable[LiveAgent]) -> Recovered:
     if source is None or agent is None:
         kind = "nothing" if source is None else repr(source.kind)
         raise SourceError(f"was not finished, and its frame log ({kind}) is read by no agent", path=str(path))
+    for name in ("native", "streams", "blobs", LOG, PACKED):
+        if (path / name).is_symlink():
+            raise SourceError(f"was not finished, and is not ours: {name} is a link", path=str(path))
+    _clear(path)
     log = path / LOG
-    log.parent.mkdir(mode=0o700, exist_ok=True)
-    log.touch(mode=0o600)
+    _unpack(path / PACKED, log)
     with tempfile.TemporaryDirectory(prefix=".recovery.", dir=path) as made:
         # Blobs go where they belong; the streams are made beside the old ones, and take their places.
         book = Book(Path(made), log, agent, lambda: None, blobs=path)
@@ -114,9 +119,29 @@ def _recover(path: Path, agents: Iterable[LiveAgent]) -> Recovered:
             stream.file.path.replace(target)
         told = NativeSource(id=source.id, kind=source.kind, path=source.path, native=source.native)
         seal(path, book, told, log)
-    for left in path.glob(".*.part"):
-        left.unlink(missing_ok=True)
     return Recovered(added=added, same=same)
+
+
+def _clear(path: Path) -> None:
+    """Takes away what was never finished: parts of files, and what an earlier recovery began."""
+    for left in (*path.glob(".*.part"), *path.glob("native/.*.part"), *path.glob("blobs/*/*/.*.part")):
+        left.unlink(missing_ok=True)
+    for left in path.glob(".recovery.*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _unpack(packed: Path, log: Path) -> None:
+    """Makes sure that there is a log: where only the packed one is left, out of that."""
+    log.parent.mkdir(mode=0o700, exist_ok=True)
+    if log.exists() or not packed.exists():
+        log.touch(mode=0o600)
+        return
+    with packed.open("rb") as file, AtomicFile(log) as out:
+        try:
+            for piece in inflate(read_chunks(file)):
+                out.write(piece)
+        except Torn:
+            pass  # what came out before the damage is what there is
 
 
 def _compare(old: Path, new: Path) -> tuple[int, bool]:

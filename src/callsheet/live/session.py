@@ -95,6 +95,7 @@ class Session:
         self._problems: list[str] = []
         self._gone = False
         self._broken: str | None = None
+        self._cut_off = False
         self._refusal: str | None = None
         self._is_opened = asyncio.Event()
         self._closing: asyncio.Task[Closed] | None = None
@@ -380,6 +381,13 @@ class Session:
             self._problem(f"the recording may not be on the disk: {reason_of(error)}")
         channel.finish(result)
 
+    def _wind_up(self) -> None:
+        """Writes the end of a session that broke on our side, as far as that can be done."""
+        if self._cut_off:
+            self._testify(Lost(self._broken or ""))
+        self._own(Exit(code=self._process.exit_code, signal=self._process.signal))
+        self._publish(self._recorder.close())
+
     def _break(self, error: Exception) -> None:
         """Nothing can be recorded, or understood, any more: the agent is stopped."""
         if self._broken is not None:
@@ -387,6 +395,7 @@ class Session:
         self._broken = _words(error)
         self._problem(self._broken)
         if self._turn is not None:
+            self._cut_off = True
             self._turn = self._state = None
             self._channel.finish(Lost(self._broken))
             self._channel = self._new_channel()
@@ -437,12 +446,15 @@ class Session:
         for task in reminders:
             task.cancel()
         await asyncio.gather(*reminders, return_exceptions=True)
+        try:
+            if self._broken is not None:
+                self._wind_up()
+            self._channel.finish(None)
+            await asyncio.to_thread(self._recorder.seal)
+        except Exception as error:
+            # It stays as it is, and is finished when it is read.
+            self._problem(f"the recording was not finished: {_words(error)}")
         self._channel.finish(None)
-        if self._broken is None:
-            try:
-                await asyncio.to_thread(self._recorder.seal)
-            except OSError as error:
-                self._problem(f"the recording was not finished: {reason_of(error)}")
         self._recorder.release()
         return Closed(
             bundle=self.bundle,

@@ -5,9 +5,10 @@ Must never know: how a turn is shown.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from callsheet.errors import UsageError
+from callsheet.errors import DEBUG, SourceError, UsageError
 from callsheet.harness._port.live import LiveAgent
 
 FAKE_NAME = "fake"
@@ -41,6 +42,13 @@ def finish_recording(path: Path) -> None:
         return
     from callsheet.faces.cli.terminal import complain
 
-    found = recover(path)
+    try:
+        found = recover(path)
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        # What is there can be read all the same, up to the last whole line.
+        complain(str(error) if isinstance(error, SourceError) else f"{path}: cannot be finished: {error!r}")
+        return
     if found is not None:
         complain(f"{path}: its recorder did not finish; {found.added:,} records were made from its frame log")

@@ -21,6 +21,7 @@ import msgspec
 from callsheet.compare import Compared, Side
 from callsheet.compare import compare as compared
 from callsheet.errors import UsageError
+from callsheet.faces.cli.agents import finish_recording
 from callsheet.faces.cli.terminal import Bar, Printer, complain, sheet_width, write_json
 from callsheet.library.opening import Reading, bundles_in, native_files, open_sessions
 from callsheet.paint import Line, Span, Style, visible
@@ -91,6 +92,7 @@ def _opened(stack: ExitStack, source: str, progress: Any) -> Side:
                 f"{source}: holds {count:,} sessions; name one of them (callsheet show {source})"
             )
         source = str(bundles[0]) if bundles else source
+    finish_recording(Path(source))
     sessions = stack.enter_context(open_sessions(source, Reading(progress=progress), on_failure=complain))
     session = next(sessions)
     return stack.enter_context(Side(session.files, session.open_file, session.blob))

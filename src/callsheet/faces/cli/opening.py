@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 
@@ -33,8 +34,11 @@ def open_command(source: str | None, stream: str | None) -> int:
     from callsheet.library.places import bundles_folder
 
     check_workbench()
+    from callsheet.faces.cli.agents import finish_recording
     from callsheet.faces.tui.app import open_workbench
 
+    if source is not None:
+        finish_recording(Path(source))
     return open_workbench(source if source is not None else str(bundles_folder()), stream=stream)
 
 
