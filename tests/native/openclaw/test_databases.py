@@ -6,9 +6,9 @@ import hashlib
 import json
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from callsheet.testing.desk import Files
 from callsheet.wire.database import without_checks
 
 SECRET = "zz-FAKE-token-000111"
+CHILD, CHILD_KEY = "child-1", "agent:main:subagent:1"
 
 
 def talk(*call_ids: str, session: str = SESSION) -> list[Any]:
@@ -261,15 +262,57 @@ def test_secrets_of_the_store_are_never_read(store: Store, tmp_path: Path) -> No
     insert(store._state, "secret_store_entries", row)
     store.session(talk("c1")).close()
     assert SECRET.encode() in store.state.read_bytes()
-    out = tmp_path / "out"
-    for one in import_sources([store.root], out):
+    assert names_of(SECRET, [store.root], tmp_path / "out") == []
+
+
+def names_of(word: str, paths: list[Path], out: Path, **options: Any) -> list[str]:
+    """The files of all bundles that hold a word, in an archive or beside one, and what was told that holds it."""
+    found = []
+    for one in import_sources(paths, out, **options):
         assert isinstance(one, Imported)
+        found += [told.message for told in one.diagnostics if word in told.message]
         for file in one.bundle.rglob("*"):
             if file.is_file():
                 data = file.read_bytes()
                 if file.suffix == ".zst":
                     data = zstandard.ZstdDecompressor().stream_reader(data).read()
-                assert SECRET.encode() not in data, file
+                found += [str(file)] if word.encode() in data or word in str(file) else []
+    return found
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_secret_of_an_agent_is_nowhere_in_its_family(store: Store, tmp_path: Path, keep: bool) -> None:
+    """Given to a subagent, it stands in the parent's archive, rows and title, in approvals and processes."""
+    child, parent = Made(4, CHILD), Made(4)
+    child.call(("q", "ask_user", {"questions": [{"id": "t", "question": "Token?", "isSecret": True}]}))
+    details = {"status": "answered", "answers": {"answers": {"t": [SECRET]}}}
+    child.result("q", f"Token: {SECRET}", tool="ask_user", details=details)
+    child.said(f"It was {SECRET}.")
+    parent.prompt(f"Use {SECRET}.")
+    parent.add("session_info", name=f"Push with {SECRET}")
+    for call_id in ("c1", "c2"):
+        parent.call((call_id, "exec", {"command": f"login {SECRET}"}))
+        parent.result(call_id, SECRET, details={"status": "completed", "aggregated": f"as {SECRET}"})
+    cold = b"".join(json.dumps(entry).encode() + b"\n" for entry in parent.entries[:4])
+    archive = store.root / "agents" / "main" / "sessions" / "cold" / "a.jsonl.zst"
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(zstandard.compress(cold))
+    store.session(parent.entries[4:])
+    store.session(child.entries[1:], CHILD, CHILD_KEY, made=2, parent_session_key=KEY)
+    store.sql(f"UPDATE session_nodes SET label = 'With {SECRET}' WHERE session_key = '{KEY}'")
+    row: dict[str, Any] = {
+        "session_id": SESSION,
+        "generation": 1,
+        "archive_name": "a.jsonl.zst",
+        "storage": "file",
+    }
+    row |= {"archive_sha256": "0" * 64, "event_count": 4, "raw_bytes": 1, "archive_bytes": 1, "last_seq": 3}
+    insert(store._agent, "session_transcript_cold_archives", {**row, "archived_at": 1})
+    shown = {"kind": "exec", "commandText": f"login {SECRET}", "allowedDecisions": ["allow-once"]}
+    store.rows({"operator_approvals": [approval(1, presentation_json=json.dumps(shown))]})
+    store.close()
+    assert names_of("login", [store.root], tmp_path / "there", keep_reasoning=keep)
+    assert names_of(SECRET, [store.root], tmp_path / "out", keep_reasoning=keep) == []
 
 
 # -- archives -----------------------------------------------------------------------------------------------------
@@ -324,7 +367,7 @@ def imported_elsewhere(path: Path, out: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("moment", ["idle", "writing", "crashed"])
 def test_the_owner_may_be_at_work(store: Store, tmp_path: Path, moment: str) -> None:
-    """Rows that stand in the write-ahead log only are read, and nothing of the owner's is touched: log and index too."""
+    """Rows that stand in the write-ahead log only are read, and nothing of the owner's is touched."""
     store.sql("PRAGMA journal_mode = WAL", "PRAGMA wal_autocheckpoint = 0").session(talk("c1"))
     path = store.agent
     if moment == "writing":

@@ -91,20 +91,42 @@ def transcript() -> Made:
 
 
 def run_commands(made: Made) -> None:
-    ran = {"status": "completed", "exitCode": 3, "exitSignal": None, "durationMs": 12, "cwd": "/home/dev/acme-app"}
+    ran = {
+        "status": "completed",
+        "exitCode": 3,
+        "exitSignal": None,
+        "durationMs": 12,
+        "cwd": "/home/dev/acme-app",
+    }
     for call_id, details, error in (
         ("ok", ran, False),
-        ("timed", {"status": "failed", "exitSignal": "SIGTERM", "timedOut": True, "failureKind": "overall-timeout"}, True),
+        (
+            "timed",
+            {"status": "failed", "exitSignal": "SIGTERM", "timedOut": True, "failureKind": "overall-timeout"},
+            True,
+        ),
         ("refused", {"status": "failed", "error": "no"}, True),
-        ("blocked", {"status": "blocked", "deniedReason": "plugin-before-tool-call", "reason": "Not now."}, True),
+        (
+            "blocked",
+            {"status": "blocked", "deniedReason": "plugin-before-tool-call", "reason": "Not now."},
+            True,
+        ),
         ("reviewed", {"failureKind": "auto-review-denied"}, True),
         ("waved", {"status": "completed", "approvalReviewOutcome": "approved"}, False),
         ("cut", {"persistedDetailsTruncated": True, "status": "completed", "exitCode": 0}, False),
         ("lost", {"openclawSyntheticMissingToolResult": True}, True),
-        ("waits", {"status": "approval-pending", "approvalId": "apr-old", "command": "rm x", "host": "gateway"}, False),
-        ("bg", {"status": "running", "sessionId": "tidy-lobster", "pid": 7, "startedAt": 1, "cwd": "/srv"}, False),
+        (
+            "waits",
+            {"status": "approval-pending", "approvalId": "apr-old", "command": "rm x", "host": "gateway"},
+            False,
+        ),
+        (
+            "bg",
+            {"status": "running", "sessionId": "tidy-lobster", "pid": 7, "startedAt": 1, "cwd": "/srv"},
+            False,
+        ),
         ("odd", {"status": "completed"}, None),
-    ):  # fmt: skip
+    ):
         made.call((call_id, "exec", {"command": call_id}))
         made.result(call_id, details=details, error=error)
     made.call(("weighed", "exec", {"command": "touch x"}))
@@ -139,7 +161,11 @@ def ask(made: Made) -> None:
     made.result("ask2", tool="ask_user", details={"status": "no_answer"})
     for mark in ("isSecret", "is_secret", "secret"):
         made.call((mark, "ask_user", {"questions": [{"id": "t", "question": "Token?", mark: True}]}))
-        made.result(mark, tool="ask_user", details={"status": "answered", "answers": {"answers": {"t": [f"zz-{mark}-99"]}}})  # fmt: skip
+        made.result(
+            mark,
+            tool="ask_user",
+            details={"status": "answered", "answers": {"answers": {"t": [f"zz-{mark}-99"]}}},
+        )
     for number, told in enumerate(({"name": "KEY", "reason": "To deploy"}, {"name": "KEY"})):
         made.call((f"store{number}", "secrets", {"action": "request", **told}))
         made.result(f"store{number}", tool="secrets", details={"status": "stored", "name": "KEY"})
@@ -147,7 +173,12 @@ def ask(made: Made) -> None:
 
 def change_files(made: Made) -> None:
     for call_id, tool, path, details in (
-        ("w1", "write", {"path": "/home/dev/acme-app/a.txt"}, {"changed": True, "created": True, "patch": "@@"}),
+        (
+            "w1",
+            "write",
+            {"path": "/home/dev/acme-app/a.txt"},
+            {"changed": True, "created": True, "patch": "@@"},
+        ),
         ("w2", "write", {"file_path": "/etc/b"}, {"changed": True, "created": False, "patch": "@@"}),
         ("e1", "edit", {"path": "c.txt"}, {"changed": True, "patch": "@@ -1 +1 @@"}),
     ):
@@ -164,17 +195,29 @@ def cell(made: Made) -> None:
     made.call(("cell", "exec", {"code": "run()"}))
     for number, (tool, told, result) in enumerate(
         (
-            ("exec", {"command": "x"}, {"exitCode": 1, "durationMs": 2, "cwd": "/srv", "approvalReviewOutcome": "approved"}),
-            ("exec", {"command": "y"}, {"exitSignal": "SIGTERM", "timedOut": True, "failureKind": "overall-timeout", "error": "no"}),
+            (
+                "exec",
+                {"command": "x"},
+                {"exitCode": 1, "durationMs": 2, "cwd": "/srv", "approvalReviewOutcome": "approved"},
+            ),
+            (
+                "exec",
+                {"command": "y"},
+                {"exitSignal": "SIGTERM", "timedOut": True, "failureKind": "overall-timeout", "error": "no"},
+            ),
             ("write", {"path": "x.txt"}, {"changed": True, "created": True, "patch": "@@"}),
             ("write", {"path": "x.txt"}, {"changed": True, "created": False}),
             ("edit", {"path": "x.txt"}, {"changed": True, "patch": "@@"}),
-            ("exec", {"n": 2**70}, {"status": "blocked", "deniedReason": "plugin-before-tool-call", "reason": "No."}),
+            (
+                "exec",
+                {"n": 2**70},
+                {"status": "blocked", "deniedReason": "plugin-before-tool-call", "reason": "No."},
+            ),
             ("exec", {}, {"failureKind": "auto-review-denied"}),
             ("exec", {}, {"openclawSyntheticMissingToolResult": True}),
             (None, None, None),
         )
-    ):  # fmt: skip
+    ):
         details = {
             "parentToolCallId": "cell",
             "toolCallId": f"nested{number // 2 * 2}" if number < 2 else f"nested{number}",
@@ -191,21 +234,49 @@ def cell(made: Made) -> None:
 
 
 def rows() -> dict[str, list[dict[str, Any]]]:
-    shown = {"kind": "plugin", "title": "Push?", "description": "To origin", "pluginId": "git", "toolName": "push"}
-    offered = {"kind": "exec", "commandText": "x", "host": "gateway", "warningText": "w", "allowedDecisions": ["allow-once", "allow-always", "deny"]}  # fmt: skip
+    shown = {
+        "kind": "plugin",
+        "title": "Push?",
+        "description": "To origin",
+        "pluginId": "git",
+        "toolName": "push",
+    }
+    offered = {
+        "kind": "exec",
+        "commandText": "x",
+        "host": "gateway",
+        "warningText": "w",
+        "allowedDecisions": ["allow-once", "allow-always", "deny"],
+    }
 
     def about(call_id: str | None, row: dict[str, Any], **more: Any) -> dict[str, Any]:
         return {**row, "source_tool_call_id": call_id, **more}
 
-    task: dict[str, Any] = {"runtime": "cli", "task_kind": "exec", "requester_session_key": KEY, "owner_key": KEY}
+    task: dict[str, Any] = {
+        "runtime": "cli",
+        "task_kind": "exec",
+        "requester_session_key": KEY,
+        "owner_key": KEY,
+    }
     task |= {"scope_kind": "session", "delivery_status": "none", "notify_policy": "none", "created_at": 1}
     agent: dict[str, Any] = {"requester_session_key": KEY, "controller_session_key": KEY, "created_at": 3}
-    audit: dict[str, Any] = {"schema_version": 1, "source_sequence": 1, "kind": "agent_run", "actor_type": "agent"}
+    audit: dict[str, Any] = {
+        "schema_version": 1,
+        "source_sequence": 1,
+        "kind": "agent_run",
+        "actor_type": "agent",
+    }
     audit |= {"actor_id": "main", "session_id": SESSION, "session_key": KEY, "agent_id": "main"}
     return {
         "operator_approvals": [
-            about("ok", settled(1, "allowed", "allow-once", "user", "device", "dev-1"), presentation_json=json.dumps(offered)),
-            about("refused", settled(2, "denied", "deny", "user", "channel", "chat-7"), source_tool_name="exec"),
+            about(
+                "ok",
+                settled(1, "allowed", "allow-once", "user", "device", "dev-1"),
+                presentation_json=json.dumps(offered),
+            ),
+            about(
+                "refused", settled(2, "denied", "deny", "user", "channel", "chat-7"), source_tool_name="exec"
+            ),
             about("timed", settled(3, "expired", "deny", "timeout", "system", "timer")),
             about("bg", settled(4, "cancelled", "deny", "run-aborted", "system", "closed")),
             about(None, approval(5), presentation_json=json.dumps(shown), kind="plugin"),
@@ -213,21 +284,71 @@ def rows() -> dict[str, list[dict[str, Any]]]:
             about("weighed", settled(7, "allowed", "allow-once", "user", "device", "dev-1")),
         ],
         "task_runs": [
-            {**task, "task_id": "t1", "source_id": "tidy-lobster", "run_id": "exec:tidy-lobster", "task": "serve", "status": "failed", "started_at": 1, "ended_at": 9, "detail_json": '{"exitCode":4}'},
-            {**task, "task_id": "t2", "source_id": "calm-newt", "task": "make", "status": "odd", "started_at": 1},
-            {**task, "task_id": "t3", "source_id": "wild-fox", "task": "x", "status": "cancelled", "ended_at": 4, "detail_json": '{"exitSignal":"SIGTERM"}'},
+            {
+                **task,
+                "task_id": "t1",
+                "source_id": "tidy-lobster",
+                "run_id": "exec:tidy-lobster",
+                "task": "serve",
+                "status": "failed",
+                "started_at": 1,
+                "ended_at": 9,
+                "detail_json": '{"exitCode":4}',
+            },
+            {
+                **task,
+                "task_id": "t2",
+                "source_id": "calm-newt",
+                "task": "make",
+                "status": "odd",
+                "started_at": 1,
+            },
+            {
+                **task,
+                "task_id": "t3",
+                "source_id": "wild-fox",
+                "task": "x",
+                "status": "cancelled",
+                "ended_at": 4,
+                "detail_json": '{"exitSignal":"SIGTERM"}',
+            },
             {**task, "task_id": "t4", "task_kind": "other", "task": "y", "status": "running"},
         ],
         "subagent_runs": [
-            {**agent, "run_id": "r1", "child_session_key": CHILD_KEY, "payload_json": json.dumps({"label": "Looker", "execution": {"status": "ended", "endedAt": 8, "outcome": {"status": "ok"}}})},
-            {**agent, "run_id": "r2", "child_session_key": "agent:odd", "payload_json": json.dumps({"execution": {"status": "running"}})},
+            {
+                **agent,
+                "run_id": "r1",
+                "child_session_key": CHILD_KEY,
+                "payload_json": json.dumps(
+                    {
+                        "label": "Looker",
+                        "execution": {"status": "ended", "endedAt": 8, "outcome": {"status": "ok"}},
+                    }
+                ),
+            },
+            {
+                **agent,
+                "run_id": "r2",
+                "child_session_key": "agent:odd",
+                "payload_json": json.dumps({"execution": {"status": "running"}}),
+            },
             {**agent, "run_id": "r3", "child_session_key": "agent:other", "payload_json": "{}"},
         ],
         "audit_events": [
-            {**audit, "sequence": n, "event_id": f"ev{n}", "source_id": f"s{n}", "occurred_at": n, "action": "x", "status": status, "run_id": f"run{n}", "error_code": "E" if n == 2 else None}
+            {
+                **audit,
+                "sequence": n,
+                "event_id": f"ev{n}",
+                "source_id": f"s{n}",
+                "occurred_at": n,
+                "action": "x",
+                "status": status,
+                "run_id": f"run{n}",
+                "error_code": "E" if n == 2 else None,
+            }
             for n, status in ((1, "started"), (2, "failed"), (3, "odd"))
         ],
-    }  # fmt: skip
+    }
 
 
 def whole_store(root: Path) -> Path:
@@ -244,13 +365,25 @@ def whole_store(root: Path) -> Path:
     archive.parent.mkdir(parents=True)
     archive.write_bytes(zstandard.compress(b"".join(packed)))
     row = {"session_id": SESSION, "generation": 1, "archive_name": "a.jsonl.zst", "archive_sha256": "0" * 64}
-    row |= {"event_count": 8, "raw_bytes": 1, "archive_bytes": 1, "last_seq": 7, "archived_at": 1, "storage": "file"}
+    row |= {
+        "event_count": 8,
+        "raw_bytes": 1,
+        "archive_bytes": 1,
+        "last_seq": 7,
+        "archived_at": 1,
+        "storage": "file",
+    }
     insert(store._agent, "session_transcript_cold_archives", row)
     gone = {**row, "session_id": CHILD, "archive_name": "gone.jsonl.zst", "archive_sha256": "1" * 64}
     insert(store._agent, "session_transcript_cold_archives", gone)
     leaf = {"session_id": SESSION, "indexed_seq": 1, "leaf_event_id": entries[-1]["id"], "needs_rebuild": 0}
-    insert(store._agent, "session_transcript_index_state", {**leaf, "active_event_count": 1, "active_message_count": 1, "updated_at": 1})  # fmt: skip
-    store.sql("UPDATE session_nodes SET label = 'Named', fork_source_session_id = 'forked' WHERE session_key = " f"'{KEY}'")  # fmt: skip
+    insert(
+        store._agent,
+        "session_transcript_index_state",
+        {**leaf, "active_event_count": 1, "active_message_count": 1, "updated_at": 1},
+    )
+    named = "label = 'Named', fork_source_session_id = 'forked'"
+    store.sql(f"UPDATE session_nodes SET {named} WHERE session_key = '{KEY}'")
     store.sql(f"UPDATE session_nodes SET display_name = 'Shown' WHERE session_key = '{CHILD_KEY}'")
     store.rows(rows())
     store.close()
@@ -338,7 +471,9 @@ def test_no_lie_lies_unseen(made_up: list[Bundle], shipped: list[Bundle]) -> Non
         found = [one for one in unseen(bundle.path, told) if not masked(bundle, one.lie.path)]
         assert [(one.kind, one.lie.path, one.lie.old, one.lie.new) for one in found] == []
     assert len(told) > 5000
-    assert {"permission", "input_request", "terminal", "subagent", "file_change"} <= {kind for kind, _ in told}
+    assert {"permission", "input_request", "terminal", "subagent", "file_change"} <= {
+        kind for kind, _ in told
+    }
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -355,7 +490,9 @@ def test_captures_audit_clean(shared: Path, tmp_path: Path, scenario: str) -> No
 
 @pytest.mark.parametrize("place", ["captures/openclaw/openclaw-native-db", "corpus/openclaw-pi", "cases"])
 def test_real_sessions_audit_clean(shared: Path, tmp_path: Path, place: str) -> None:
-    paths = sorted((shared / place).glob("*openclaw*/session.jsonl")) if place == "cases" else [shared / place]
+    paths = (
+        sorted((shared / place).glob("*openclaw*/session.jsonl")) if place == "cases" else [shared / place]
+    )
     totals = Totals()
     for bundle in bundles(paths, tmp_path):
         assert list(audit_bundle(bundle, totals)) == []

@@ -149,8 +149,13 @@ def requests(new: State) -> None:
     asked = [QUESTION, {"question": "Why?"}]
     new.item("user_input_request", requestId="q1", questions=asked, native="c1", responseMode="message")
     new.request("q1", kind="user_input", answers={"q": ["Yes", "and"], "1": "because"})
-    new.item("user_input_request", requestId="q2", questions=[QUESTION], native="none",
-             questionAnswer={"requestId": "q2", "answers": {"q": "No"}})  # fmt: skip
+    new.item(
+        "user_input_request",
+        requestId="q2",
+        questions=[QUESTION],
+        native="none",
+        questionAnswer={"requestId": "q2", "answers": {"q": "No"}},
+    )
     new.item("user_input_request", requestId="q3", questions=[QUESTION], native="none")
     new.response("q3", answers={"q": ["Yes"]})
     new.item("user_input_request", requestId="q4", questions=[QUESTION], native="none")

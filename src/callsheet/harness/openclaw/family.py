@@ -19,7 +19,7 @@ from callsheet.harness.openclaw.reader import Reader, head, write_head
 from callsheet.harness.openclaw.results import Asked
 from callsheet.harness.openclaw.shapes import text
 from callsheet.harness.openclaw.shelf import Around, StateRow
-from callsheet.harness.openclaw.survey import Survey
+from callsheet.harness.openclaw.survey import Survey, surveys_of
 from callsheet.records import Gap, Native, Parent, Ref, SourceEntry
 from callsheet.records.bundle import stream_id
 from callsheet.registry import load
@@ -55,25 +55,34 @@ class Family:
             for member in self.parts.members
             if member.key and member.current
         }
-        for index, member in enumerate(self.parts.members):
-            self._member(index, member, streams)
-
-    def _member(self, index: int, member: Member, streams: dict[str, str]) -> None:
         desk, veil = self.desk, self.veil
-        source = self.agent_sources[index]
-        around = shelf.around(veil, source)
-        feeds, lost = self._feeds(source, around)
-        transcript = Transcript(veil, feeds)
-        leaf = (
-            None
-            if around.get(shelf.INDEX, "needs_rebuild")
-            else text(around.get(shelf.INDEX, "leaf_event_id"))
-        )
-        survey = Survey(transcript, leaf, keep_reasoning=desk.keep_reasoning)
+        rows = [shelf.around(veil, source) for source in self.agent_sources]
+        feeds = [self._feeds(source, around) for source, around in zip(self.agent_sources, rows, strict=True)]
+        transcripts = [
+            (Transcript(veil, told), _leaf(around)) for (told, _), around in zip(feeds, rows, strict=True)
+        ]
+        beside = [*self.agent_sources, *([self.state] if self.state is not None else [])]
+        surveys = surveys_of(transcripts, beside, keep_reasoning=desk.keep_reasoning)
+        if any(survey.secrets_given for survey in surveys):
+            rows = [shelf.around(veil, source) for source in self.agent_sources]
+        for index in range(len(self.parts.members)):
+            self._member(index, transcripts[index][0], surveys[index], rows[index], feeds[index][1], streams)
+
+    def _member(
+        self,
+        index: int,
+        transcript: Transcript,
+        survey: Survey,
+        around: Around,
+        lost: list[Gap],
+        streams: dict[str, str],
+    ) -> None:
+        desk, veil = self.desk, self.veil
+        member, source = self.parts.members[index], self.agent_sources[index]
         version = text(around.get(shelf.META, "app_version"))
         rows, others = self._rows(member, survey)
         approvals = self._asked(rows)
-        sources = [feed.source for feed in feeds]
+        sources = [feed.source for feed in transcript.feeds]
         if source not in sources:
             sources.insert(0, source)
         if self.state is not None:
@@ -149,6 +158,11 @@ class Family:
             elif member is self.parts.members[-1]:
                 others.append(row_ref(self.state, row.cell, "elsewhere"))
         return own, others
+
+
+def _leaf(around: Around) -> str | None:
+    rebuild = around.get(shelf.INDEX, "needs_rebuild")
+    return None if rebuild else text(around.get(shelf.INDEX, "leaf_event_id"))
 
 
 def _is_own(row: StateRow, member: Member, survey: Survey) -> bool:

@@ -16,7 +16,7 @@ from callsheet.harness.openclaw.family import Family
 from callsheet.harness.openclaw.feed import Feed, Transcript
 from callsheet.harness.openclaw.layout import KIND, Parts
 from callsheet.harness.openclaw.reader import Reader, head, write_head
-from callsheet.harness.openclaw.survey import Survey
+from callsheet.harness.openclaw.survey import Survey, surveys_of
 from callsheet.registry import load
 
 
@@ -54,7 +54,7 @@ class OpenClaw:
 def _read_file(native_id: str, path: str, desk: Desk, veil: Veil) -> None:
     source = desk.source(path, KIND)
     transcript = Transcript(veil, [Feed(source)])
-    survey = Survey(transcript, None, keep_reasoning=desk.keep_reasoning)
+    (survey,) = surveys_of([(transcript, None)], [], keep_reasoning=desk.keep_reasoning)
     with desk.stream(native_id) as stream:
         reader = Reader(desk, veil, transcript, survey, stream, None, {}, {})
         record = head(survey.session_id or native_id, [source], survey, None)

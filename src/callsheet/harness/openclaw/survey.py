@@ -30,6 +30,7 @@ from callsheet.harness.openclaw.shapes import (
     text,
 )
 from callsheet.harness.openclaw.tree import ASSISTANT, NONE, OTHER, REPLY, Tree
+from callsheet.records import SourceEntry
 
 CUT_OFF = frozenset({"error", "aborted"})
 """Stop reasons of messages that a model did not send whole."""
@@ -46,7 +47,9 @@ class Name(NamedTuple):
 class Survey:
     """What the first pass found."""
 
-    def __init__(self, transcript: Transcript, leaf: str | None, *, keep_reasoning: bool) -> None:
+    def __init__(
+        self, transcript: Transcript, leaf: str | None, *, keep_reasoning: bool, before: Survey | None = None
+    ) -> None:
         self.tree = Tree()
         self.session_id: str | None = None
         self.cwd: str | None = None
@@ -59,7 +62,8 @@ class Survey:
         """Process names to how many processes were started under them."""
         self.runs: set[int] = set()
         self.asked: dict[str, secrets.Asked] = {}
-        self.secrets_given: set[str] = set()
+        self.secrets_given: set[str] = before.secrets_given if before else set()
+        self.secret_values: dict[str, None] = {}
         self._transcript = transcript
         self._keep_reasoning = keep_reasoning
         self._first: dict[int, int] = {}
@@ -74,8 +78,8 @@ class Survey:
         self._forget_repeats()
         if self.tree.repeats or self._makers:
             self._look_again()
-        if self.asked:
-            self._name_secrets()
+        if self.asked and before is None:
+            self._find_secrets()
 
     # -- one unit -----------------------------------------------------------------------------------------------
 
@@ -197,9 +201,8 @@ class Survey:
             if found.at in wanted and unit.native is not None and text(unit.native.id):
                 self._own[found.at] = unit.native.id
 
-    def _name_secrets(self) -> None:
-        """Names the answers to secret questions, wherever results hold them."""
-        values: dict[str, None] = {}
+    def _find_secrets(self) -> None:
+        """Finds the answers to secret questions, wherever results hold them."""
         for found in self._transcript.units():
             unit = found.unit
             if not isinstance(unit, Unit) or unit.native is None or unit.native.message is None:
@@ -211,14 +214,11 @@ class Survey:
             answers = secrets.answers_in(self.asked[call_id], message.details)
             if answers:
                 self.secrets_given.add(call_id)
-                values.update(dict.fromkeys(answers))
+                self.secret_values.update(dict.fromkeys(answers))
             # The text for the model repeats the answers in words: nothing of it is kept.
             for raw in (message.content, members_of(message.details).get("answers", ABSENT)):
                 if raw:
                     hide_all(self._transcript, found, unit, bytes(raw))
-        sources = [feed.source for feed in self._transcript.feeds]
-        for value in values:
-            self._transcript.veil.secret(value, sources)
 
     # -- what the second pass asks ------------------------------------------------------------------------------
 
@@ -249,6 +249,27 @@ class Survey:
         """The provider API of the message whose chain an entry stands in."""
         above = self.tree.assistant(at)
         return "" if above == NONE else self._apis[self._api_of[above]]
+
+
+def surveys_of(
+    transcripts: list[tuple[Transcript, str | None]], around: list[SourceEntry], *, keep_reasoning: bool
+) -> list[Survey]:
+    """First passes over transcripts that one bundle holds, each with its leaf.
+
+    What one of them names as a secret is masked in all of them, and in the sources around, before a record is made.
+    """
+    found = [Survey(one, leaf, keep_reasoning=keep_reasoning) for one, leaf in transcripts]
+    values = dict.fromkeys(value for one in found for value in one.secret_values)
+    if not values:
+        return found
+    everything = {feed.source.id: feed.source for one, _ in transcripts for feed in one.feeds}
+    everything |= {source.id: source for source in around}
+    for value in values:
+        transcripts[0][0].veil.secret(value, list(everything.values()))
+    return [
+        Survey(one, leaf, keep_reasoning=keep_reasoning, before=before)
+        for (one, leaf), before in zip(transcripts, found, strict=True)
+    ]
 
 
 def hide_all(transcript: Transcript, found: Found, unit: Unit[Entry], piece: bytes) -> None:
