@@ -53,6 +53,7 @@ SENTENCES: dict[str, str] = {
     "torn_tail": "the last line is not complete",
     "torn_zstd": "the compressed file ends too early",
     "unknown_columns": "the database has columns that were never seen",
+    "unknown_tables": "the database has tables that were never seen",
     "unknown_version": "this version of the protocol is not known",
 }
 """A sentence for each code."""

@@ -228,11 +228,15 @@ class Caution(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Store(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A database that this harness keeps: the newest schema seen, and the columns of the tables that are read."""
+    """A database that this harness keeps: the newest schema seen, and the columns of the tables that are read.
+
+    ``others`` are the tables that were seen and are not read.
+    """
 
     role: str
     schema: int
     tables: dict[str, list[str]]
+    others: list[str] = []
     note: str | None = None
 
 

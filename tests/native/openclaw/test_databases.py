@@ -265,6 +265,15 @@ def test_secrets_of_the_store_are_never_read(store: Store, tmp_path: Path) -> No
     assert names_of(SECRET, [store.root], tmp_path / "out") == []
 
 
+def test_a_shared_database_alone_says_where_its_sessions_are(store: Store, tmp_path: Path) -> None:
+    store.session(talk("c1")).rows({"operator_approvals": [approval(1)]}).close()
+    (one,) = import_sources([store.state], tmp_path / "out")
+    assert isinstance(one, Failure)
+    assert str(store.agent) in one.message
+    (whole,) = import_sources([store.root], tmp_path / "whole")
+    assert isinstance(whole, Imported)
+
+
 def names_of(word: str, paths: list[Path], out: Path, **options: Any) -> list[str]:
     """The files of all bundles that hold a word, in an archive or beside one, and what was told that holds it."""
     found = []
@@ -429,7 +438,22 @@ def test_a_newer_schema_is_read_as_far_as_it_is_known(store: Store, tmp_path: Pa
     (one,) = imported(path, tmp_path / "out")
     assert isinstance(one, Imported)
     assert one.calls == 1
-    assert {"newer_schema", "unknown_columns"} <= {told.code for told in one.diagnostics}
+    assert {"newer_schema", "unknown_columns", "unknown_tables"} <= {told.code for told in one.diagnostics}
+
+
+def test_a_schema_far_behind_the_head_of_the_file(tmp_path: Path) -> None:
+    """What a database is shows in its schema, wherever in the file that stands."""
+    root = tmp_path / "openclaw"
+    agent = root / "agents" / "main" / "agent" / "openclaw-agent.sqlite"
+    agent.parent.mkdir(parents=True)
+    with sqlite3.connect(agent) as padded:
+        for number in range(200):
+            padded.execute(f"CREATE TABLE aa_{number} (data TEXT DEFAULT '{'x' * 3000}')")
+    padded.close()
+    Store(root).session(talk("c1")).close()
+    (one,) = import_sources([root], tmp_path / "out")
+    assert isinstance(one, Imported)
+    assert one.calls == 1
 
 
 def test_a_schema_that_this_sqlite_cannot_parse(store: Store, tmp_path: Path) -> None:

@@ -604,7 +604,7 @@ def test_a_newer_schema(new: State, tmp_path: Path) -> None:
     (one,) = import_sources([new.close()], tmp_path / "out")
     assert isinstance(one, Imported)
     assert one.calls == 1
-    assert {told.code for told in one.diagnostics} == {"unknown_columns", "missing_table"}
+    assert {told.code for told in one.diagnostics} == {"unknown_columns", "unknown_tables", "missing_table"}
 
 
 @pytest.mark.parametrize("seed", range(15))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from callsheet.errors import SourceError
 from callsheet.harness._port import Desk
 from callsheet.harness._port.cells import Damage, row_ref
+from callsheet.harness._port.schema import look
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.openclaw import layout, shelf
 from callsheet.harness.openclaw.feed import EVENTS, Feed, Transcript
@@ -36,14 +37,14 @@ class Family:
         self.registry = load(KIND)
         self.path = parts.database
         self.agent_sources = [shelf.open_agent(desk, self.path, member) for member in parts.members]
-        shelf.look(desk, self.agent_sources[0], self.registry, "agent")
+        look(desk, self.agent_sources[0], self.registry, "agent")
         self.state: SourceEntry | None = None
         if parts.state is not None:
             keys = list(dict.fromkeys(member.key for member in parts.members if member.key))
             ids = [member.session_id for member in parts.members]
             try:
                 self.state = desk.database(parts.state, KIND, shelf.state_selections(list(keys), ids))
-                shelf.look(desk, self.state, self.registry, "state")
+                look(desk, self.state, self.registry, "state")
             except SourceError as error:
                 desk.diagnose("state_unread", f"{parts.state}: {error.message}")
         self._taken: set[int] = set()

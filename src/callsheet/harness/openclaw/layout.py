@@ -138,7 +138,7 @@ def sessions(path: str, folder: Folder) -> list[Session]:
     """The sessions of one file or database, or of all below a folder."""
     if folder.is_file(path):
         if is_database(folder.head(path, 16)):
-            return list(_of_database(path, folder))
+            return list(_of_database(path, folder)) or [_elsewhere(path, folder)]
         return [_of_file(path, folder)]
     found: list[Session] = []
     for database in _below(path, DATABASES, folder):
@@ -148,6 +148,12 @@ def sessions(path: str, folder: Folder) -> list[Session]:
         if head_of(folder.head(file)) is not None:
             found.append(_of_file(file, folder))
     return found
+
+
+def _elsewhere(path: str, folder: Folder) -> Session:
+    """A shared database that was named by itself: it has no session of its own."""
+    wrong = f"the sessions of this database are in {', '.join(_agents_of(path, folder))}"
+    return Session(KIND, PurePath(path).name, path, Parts(database=path, wrong=wrong), (path,))
 
 
 def _below(path: str, patterns: tuple[str, ...], folder: Folder) -> list[str]:

@@ -1,7 +1,7 @@
 """The databases of one session, opened: an agent's and the shared one, each as lines of chosen rows.
 
 Owns the selections (what is read of which table; nothing else is), the rows around a transcript that are facts of the
-session as a whole, rows of the shared database by session, and what is said of a schema newer than the ones seen.
+session as a whole, rows of the shared database by session.
 
 Must never know: what an entry says, records but the session's.
 """
@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from callsheet.harness._port import Desk
-from callsheet.harness._port.cells import Cell, Damage, layout_of, row_ref, rows_of, values_of
+from callsheet.harness._port.cells import Cell, Damage, row_ref, rows_of, values_of
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.openclaw.feed import EVENTS
 from callsheet.harness.openclaw.layout import KIND, Member
 from callsheet.harness.openclaw.shapes import text
 from callsheet.records import Ref, SourceEntry
-from callsheet.registry import Registry
 from callsheet.wire.database import Selection
 
 META = "schema_meta"
@@ -117,30 +116,6 @@ def around(veil: Veil, source: SourceEntry) -> Around:
             found.rows[row.table] = values_of(row)
             found.refs.append(row_ref(source, row, HEADS[row.table]))
     return found
-
-
-def look(desk: Desk, source: SourceEntry, registry: Registry, role: str) -> None:
-    """Says what is unusual about a database: how it had to be read, a schema not seen yet, unknown columns."""
-    layout = layout_of(desk.lines(source))
-    for note in layout.notes:
-        desk.diagnose("database_read", note, source)
-    for store in registry.store:
-        if store.role != role:
-            continue
-        if layout.user_version > store.schema:
-            message = (
-                f"schema {layout.user_version} is newer than any seen ({store.schema}): read as far as known"
-            )
-            desk.diagnose("newer_schema", message, source)
-        for table, columns in store.tables.items():
-            if table not in layout.tables:
-                desk.diagnose("missing_table", f"the database has no table {table}", source)
-                continue
-            unknown = sorted(set(layout.tables[table]) - set(columns))
-            if unknown:
-                desk.diagnose(
-                    "unknown_columns", f"{table} has columns not seen before: {', '.join(unknown)}", source
-                )
 
 
 class StateRow(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from callsheet.errors import SourceError
 from callsheet.harness._port import Desk, Folder, Session
 from callsheet.harness._port.cells import Damage, row_ref
+from callsheet.harness._port.schema import look
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.openclaw import layout, shelf
 from callsheet.harness.openclaw.family import Family
@@ -68,7 +69,7 @@ def _read_state(native_id: str, parts: Parts, desk: Desk, veil: Veil) -> None:
     assert parts.state is not None
     source = desk.database(parts.state, KIND, shelf.state_selections(list(parts.keys), []))
     registry = load(KIND)
-    shelf.look(desk, source, registry, "state")
+    look(desk, source, registry, "state")
     transcript = Transcript(veil, [])
     survey = Survey(transcript, None, keep_reasoning=desk.keep_reasoning)
     with desk.stream(native_id) as stream:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from callsheet.errors import SourceError
 from callsheet.harness._port import Desk, Folder, Session
-from callsheet.harness._port.cells import layout_of
+from callsheet.harness._port.schema import look
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.t3code import layout
-from callsheet.harness.t3code.layout import KIND, Parts, Thread
+from callsheet.harness.t3code.layout import KIND, Parts
 from callsheet.harness.t3code.new import NewThread
 from callsheet.harness.t3code.old import OldThread
 from callsheet.harness.t3code.pen import text
@@ -52,7 +52,7 @@ class T3Code:
             raise SourceError(parts.wrong, path=session.main)
         veil = Veil(desk)
         sources = [desk.database(parts.database, KIND, layout.selections(thread)) for thread in parts.threads]
-        _look(desk, sources[0], parts.threads[0])
+        look(desk, sources[0], load(KIND), "v2" if parts.threads[0].new else "v1")
         terminals = [
             Terminals(desk, [one for one in parts.transcripts if one.thread_id == thread.thread_id])
             for thread in parts.threads
@@ -81,25 +81,6 @@ def _roots(veil: Veil, source: SourceEntry) -> dict[str, str]:
                 worktree = text(row.value.get("worktreePath", row.value.get("worktree_path"))) or worktree
     found = {"worktree": worktree, "project": project}
     return {name: path for name, path in found.items() if path}
-
-
-def _look(desk: Desk, source: SourceEntry, thread: Thread) -> None:
-    """Says what is unusual about the database: how it had to be read, columns not seen before."""
-    told = layout_of(desk.lines(source))
-    for note in told.notes:
-        desk.diagnose("database_read", note, source)
-    role = "v2" if thread.new else "v1"
-    for store in load(KIND).store:
-        if store.role != role:
-            continue
-        for table, columns in store.tables.items():
-            if table not in told.tables:
-                desk.diagnose("missing_table", f"the database has no table {table}", source)
-                continue
-            unknown = sorted(set(told.tables[table]) - set(columns))
-            if unknown:
-                message = f"{table} has columns not seen before: {', '.join(unknown)}"
-                desk.diagnose("unknown_columns", message, source)
 
 
 T3CODE = T3Code()
