@@ -33,6 +33,8 @@ OUTPUT_MOST = 16 << 20
 """Bytes of a terminal's output that are kept, whatever the agent asks for."""
 OUTPUT_USUAL = 1 << 20
 TERMINALS_MOST = 64
+AT_ONCE = 4
+"""Files that are read or written at once."""
 PATIENCE = 2.0
 """Seconds that a command gets to go when it is asked to."""
 DRAIN = 0.5
@@ -126,6 +128,7 @@ class Lender:
         self._folder = Path(os.path.realpath(folder))
         self._terminals: dict[str, Terminal] = {}
         self._count = 0
+        self._files = asyncio.Semaphore(AT_ONCE)
 
     async def serve(self, wanted: Serve) -> Served | NotServed:
         """Carries a request out, or says why not."""
@@ -202,7 +205,8 @@ class Lender:
     async def read_text_file(self, params: dict[str, Any]) -> dict[str, Any]:
         """A file's text, or some lines of it."""
         line, limit = _number(params, "line", least=1), _number(params, "limit")
-        text = await asyncio.to_thread(self._read, params.get("path"))
+        async with self._files:
+            text = await asyncio.to_thread(self._read, params.get("path"))
         if line is not None or limit is not None:
             lines = _lines(text)
             start = (line or 1) - 1
@@ -226,7 +230,8 @@ class Lender:
         content = params.get("content")
         if not isinstance(content, str):
             raise _Refusal("content must be a text")
-        await asyncio.to_thread(self._write, params.get("path"), content.encode("utf-8"))
+        async with self._files:
+            await asyncio.to_thread(self._write, params.get("path"), content.encode("utf-8"))
         return {}
 
     def _write(self, path: Any, data: bytes) -> None:

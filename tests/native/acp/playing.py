@@ -39,8 +39,8 @@ TS = "2026-11-30T10:00:00.000Z"
 class Play:
     """A client, and everything that came of it."""
 
-    def __init__(self, wish: Wish | None = None) -> None:
-        self.client = Client(wish or Wish(cwd=CWD))
+    def __init__(self, wish: Wish | None = None, client: Client | None = None) -> None:
+        self.client = client or Client(wish or Wish(cwd=CWD))
         self.lines: list[bytes] = []
         self.sent: list[dict[str, Any]] = []
         self.steps: list[Step] = []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from callsheet.harness import LIVE
-from callsheet.harness.acp.client import Client
+from callsheet.harness.acp.client import OPEN_MOST, Client
 from callsheet.seam import (
     Accepted,
     Answer,
@@ -458,6 +458,24 @@ def test_the_agent_takes_a_request_back() -> None:
     assert play.hear({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 9}}) == []
 
 
+def test_requests_that_wait_are_bounded() -> None:
+    play = opened(1)
+    play.start()
+    for number in range(OPEN_MOST // 2):
+        play.ask(number, "session/request_permission", toolCall={"toolCallId": "c"}, options=OPTIONS)
+        play.ask(1000 + number, "fs/read_text_file", path="/x")
+    assert len(play.open) == len(play.of(Serve)) == OPEN_MOST // 2
+    play.ask("more", "session/request_permission", toolCall={"toolCallId": "c"}, options=OPTIONS)
+    assert last(play) == {
+        "jsonrpc": "2.0",
+        "id": "more",
+        "error": {"code": -32603, "message": f"{OPEN_MOST} requests wait already"},
+    }
+    play.answer("0", Chosen("ok"))
+    play.ask("again", "session/request_permission", toolCall={"toolCallId": "c"}, options=OPTIONS)
+    assert len(play.open) == OPEN_MOST // 2
+
+
 # -- forms, URLs, secrets -------------------------------------------------------------------------------------------
 
 
@@ -764,6 +782,22 @@ def test_what_an_agent_prints_for_its_version() -> None:
     unknown = agents["acp"].qualify(("anything",), "")
     assert isinstance(unknown, Installed) and unknown.version is None
     assert agents["acp"].ask_version() == ()
+
+
+def test_only_an_unknown_agent_is_offered_files_and_terminals() -> None:
+    for agent in (one for one in LIVE if one.kind == "acp"):
+        client = agent.driver(Wish(cwd=CWD))
+        assert isinstance(client, Client)
+        play = Play(client=client)
+        abilities = play.sent[0]["params"]["clientCapabilities"]
+        lent = agent.name == "acp"
+        assert abilities["fs"] == {"readTextFile": lent, "writeTextFile": lent}
+        assert abilities["terminal"] is lent
+        play.reply({"protocolVersion": 1})
+        play.reply({"sessionId": "s1"})
+        play.ask(1, "fs/read_text_file", path="/x")
+        assert len(play.of(Serve)) == lent
+        assert lent or last(play)["error"]["code"] == -32601
 
 
 def test_frames_are_single_lines() -> None:

@@ -2,9 +2,9 @@
 
 Owns: the negotiation (version 2 is asked for, version 1 accepted, in one request that both understand), opening a
 session, setting what was wished for, prompts and their end in both versions, cancelling, and the ids of both
-directions, which count apart. What the agent asks of a person is in ``waiting``, what it shows while a turn runs in
-``previews``. A request that we do not know is answered with 'method not found', a notification or an update that we
-do not know with nothing.
+directions, which count apart. What the agent asks of a person is in ``waiting``, what it uses of its client in
+``lent``, what it shows while a turn runs in ``previews``. A request that we do not know is answered with 'method not
+found', a notification or an update that we do not know with nothing.
 
 Must never know: records, files, clocks.
 """
@@ -19,11 +19,22 @@ from msgspec import Raw, Struct
 
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, whole_number_of
 from callsheet.harness.acp.fold import agent_of
+from callsheet.harness.acp.lent import METHODS, Lent
 from callsheet.harness.acp.offers import SETTINGS, Offer, offers_of
 from callsheet.harness.acp.previews import Previews
 from callsheet.harness.acp.secrets import Secrets
+from callsheet.harness.acp.sending import (
+    CANCELLED,
+    INTERNAL,
+    INVALID,
+    NOT_FOUND,
+    message_of,
+    notification,
+    refusal,
+    request,
+)
 from callsheet.harness.acp.shapes import Frame, frames_in, id_text
-from callsheet.harness.acp.waiting import ASKS, Requests, refusal, response
+from callsheet.harness.acp.waiting import ASKS, Requests
 from callsheet.registry import load
 from callsheet.seam import (
     Ability,
@@ -43,7 +54,6 @@ from callsheet.seam import (
     Rejected,
     Reply,
     Send,
-    Serve,
     Served,
     Step,
     TurnChanged,
@@ -58,39 +68,11 @@ OLDEST = 1
 CLIENT = {"name": "callsheet", "title": "callsheet"}
 ELICITATION: dict[str, Any] = {"form": {}, "url": {}}
 """What this client can ask a person; a URL is shown, never opened."""
-V1_ABILITIES: dict[str, Any] = {
-    "fs": {"readTextFile": True, "writeTextFile": True},
-    "terminal": True,
-    "elicitation": ELICITATION,
-}
-
-NOT_FOUND, INVALID, INTERNAL, CANCELLED, MISSING = -32601, -32602, -32603, -32800, -32002
-"""Error codes that a client sends: of JSON-RPC, and of the protocol (a request that was cancelled, no such thing)."""
-CODES = {"invalid": INVALID, "refused": INVALID, "missing": MISSING, "failed": INTERNAL}
 NOT_TAKEN = frozenset({-32600, -32601, -32602, -32000, -32002})
 """Errors of a v1 prompt that say that it was never taken: a bad request, no login, no such session."""
 LOGIN_WANTED = -32000
-
-SERVED = frozenset(
-    {
-        "fs/read_text_file",
-        "fs/write_text_file",
-        "terminal/create",
-        "terminal/output",
-        "terminal/wait_for_exit",
-        "terminal/kill",
-        "terminal/release",
-    }
-)
-"""v1 methods by which an agent uses its client's files and terminals; version 2 has none of them."""
-
-
-class Asked(Struct):
-    """A ``Serve`` that the shell is at."""
-
-    number: Raw
-    method: str
-    terminal: str | None
+OPEN_MOST = 200
+"""Requests of the agent that wait at once; more are refused."""
 
 
 class Turn(Struct):
@@ -120,10 +102,14 @@ class Client:
         wish: What is wanted of the session.
         arguments: Arguments that make the agent's program speak the protocol.
         client_version: Our version, for the handshake.
+        lends: Offers an agent of version 1 our files and terminals: one that can do without works as it always does.
     """
 
-    def __init__(self, wish: Wish, arguments: tuple[str, ...] = (), client_version: str = "0") -> None:
+    def __init__(
+        self, wish: Wish, arguments: tuple[str, ...] = (), client_version: str = "0", *, lends: bool = True
+    ) -> None:
         self.wish = wish
+        self._lends = lends
         self._arguments = arguments
         self._info = {**CLIENT, "version": client_version}
         self._version = NEWEST
@@ -140,8 +126,7 @@ class Client:
         self._turn: Turn | None = None
         self._requests = Requests()
         self._previews = Previews()
-        self._serves = 0
-        self._served: dict[str, Asked] = {}
+        self._lent = Lent()
         self._secrets = Secrets()
         self._ends = {
             row.value: row.then
@@ -162,16 +147,25 @@ class Client:
             "info": self._info,
             "capabilities": {"elicitation": ELICITATION},
             "clientInfo": self._info,
-            "clientCapabilities": V1_ABILITIES,
+            "clientCapabilities": self._abilities_of_ours(),
         }
         return [self._request("initialize", params, self._initialized)]
+
+    def _abilities_of_ours(self) -> dict[str, Any]:
+        """What this client can do, in version 1's words."""
+        files = {"readTextFile": self._lends, "writeTextFile": self._lends}
+        return {"fs": files, "terminal": self._lends, "elicitation": ELICITATION}
 
     def _initialized(self, frame: Frame) -> list[Step]:
         if frame.error:
             if self._asked_for == OLDEST:
                 return self._no_session("the agent refused the handshake", frame.error)
             self._asked_for = OLDEST
-            old = {"protocolVersion": OLDEST, "clientInfo": self._info, "clientCapabilities": V1_ABILITIES}
+            old = {
+                "protocolVersion": OLDEST,
+                "clientInfo": self._info,
+                "clientCapabilities": self._abilities_of_ours(),
+            }
             return [self._request("initialize", old, self._initialized)]
         result = members_of(frame.result)
         version = whole_number_of(result.get("protocolVersion", ABSENT))
@@ -392,8 +386,10 @@ class Client:
     def _asked(self, frame: Frame) -> list[Step]:
         """A request of the agent."""
         assert frame.method is not None
-        if frame.method in SERVED and self._version == 1:
-            return self._serve(frame)
+        if len(self._requests.open) + len(self._lent) >= OPEN_MOST:
+            return [Send(refusal(frame.number, INTERNAL, f"{OPEN_MOST} requests wait already"))]
+        if frame.method in METHODS and self._version == 1 and self._lends:
+            return self._lent.asked(frame)
         if frame.method not in ASKS:
             return [Send(refusal(frame.number, NOT_FOUND, f"method not found: {frame.method}"))]
         ask = self._requests.asked(frame, self._session)
@@ -405,10 +401,9 @@ class Client:
 
     def _taken_back(self, number: str | None) -> list[Step]:
         """The agent does not wait for an answer any more."""
-        for key, asked in list(self._served.items()):
-            if id_text(asked.number) == number:
-                del self._served[key]
-                return [Send(refusal(asked.number, CANCELLED, "cancelled"))]
+        lent = self._lent.taken_back(number)
+        if lent:
+            return lent
         return [*self._requests.taken_back(number), *self._goes_on()]
 
     def _goes_on(self) -> list[Step]:
@@ -416,30 +411,12 @@ class Client:
         blocked = self._turn is not None and self._turn.blocked
         return self._changed("running") if not self._requests.open and not blocked else []
 
-    # -- files and terminals ------------------------------------------------------------------------------------
-
-    def _serve(self, frame: Frame) -> list[Step]:
-        assert frame.method is not None
-        if mark(frame.params) != b"{":
-            return [Send(refusal(frame.number, INVALID, "params must be an object"))]
-        self._serves += 1
-        key = f"{frame.method} {self._serves}"
-        terminal = text_of(members_of(frame.params).get("terminalId", ABSENT))
-        self._served[key] = Asked(Raw(bytes(frame.number)), frame.method, terminal)
-        return [Serve(key=key, method=frame.method, params=Raw(bytes(frame.params)))]
-
     def served(self, key: str, outcome: Served | NotServed) -> list[Step]:
         """Answers a file or terminal request."""
-        asked = self._served.pop(key, None)
-        if asked is None or self._over:
+        if self._over:
             return []
-        if isinstance(outcome, NotServed):
-            return [Send(refusal(asked.number, CODES[outcome.kind], outcome.reason))]
-        steps: list[Step] = [Send(response(asked.number, outcome.result))]
-        read = text_of(members_of(outcome.result).get("output", ABSENT))
-        if asked.method == "terminal/output" and asked.terminal and read is not None:
-            steps += self._previews.read(asked.terminal, read)
-        return steps
+        steps, read = self._lent.served(key, outcome)
+        return steps if read is None else [*steps, *self._previews.read(*read)]
 
     # -- controls -----------------------------------------------------------------------------------------------
 
@@ -480,7 +457,7 @@ class Client:
         opened, over = self._opened, self._over
         self._over = True
         self._pending.clear()
-        self._served.clear()
+        self._lent.clear()
         if self._turn is not None:
             return self._end(Lost(f"the agent ended {how} before the turn did"))
         closed = self._requests.ended()
@@ -498,18 +475,4 @@ class Client:
         number = self._count
         self._count += 1
         self._pending[str(number)] = then
-        return Send(_json({"jsonrpc": "2.0", "id": number, "method": method, "params": params}))
-
-
-def _json(value: Any) -> bytes:
-    return msgspec.json.encode(value)
-
-
-def message_of(error: Raw) -> str | None:
-    """What a JSON-RPC error says."""
-    return text_of(members_of(error).get("message", ABSENT))
-
-
-def notification(method: str, params: dict[str, Any]) -> bytes:
-    """A frame that wants no answer."""
-    return _json({"jsonrpc": "2.0", "method": method, "params": params})
+        return Send(request(number, method, params))

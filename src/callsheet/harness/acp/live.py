@@ -46,12 +46,14 @@ class AcpAgent(Struct):
         programs: Names that are looked for.
         speaks: Ways to start it; the first that fits its version.
         version: Arguments with which it prints its version; empty when it has none.
+        lends: It is offered our files and terminals: an agent that nobody knows may not work without.
     """
 
     name: str
     programs: tuple[str, ...] = ()
     speaks: tuple[Speaks, ...] = (Speaks(),)
     version: tuple[str, ...] = ()
+    lends: bool = False
     kind: str = KIND
 
     def ask_version(self) -> tuple[str, ...]:
@@ -71,7 +73,7 @@ class AcpAgent(Struct):
     def driver(self, wish: Wish) -> Client:
         """A client of this agent."""
         fitting = [way for way in self.speaks if not way.versions or in_ranges(way.versions, wish.version)]
-        return Client(wish, fitting[0].arguments, __version__)
+        return Client(wish, fitting[0].arguments, __version__, lends=self.lends)
 
     def fold(self, desk: Desk, veil: Veil, sources: list[SourceEntry]) -> Fold:
         """The fold of frame logs, with nothing known beforehand."""
@@ -79,7 +81,7 @@ class AcpAgent(Struct):
 
 
 ACP_AGENTS: tuple[AcpAgent, ...] = (
-    AcpAgent("acp"),
+    AcpAgent("acp", lends=True),
     AcpAgent("claude-acp", ("claude-agent-acp",)),
     AcpAgent("codex-acp", ("codex-acp",)),
     AcpAgent(

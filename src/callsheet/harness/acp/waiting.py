@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, part_at, text_of, value_of
 from callsheet.harness.acp.asks import Names, option_of
+from callsheet.harness.acp.sending import response
 from callsheet.harness.acp.shapes import Frame, id_text
 from callsheet.seam import (
     Answer,
@@ -62,7 +62,7 @@ class Ask(Struct):
 
     def cancelled(self) -> bytes:
         """The frame that answers it with nothing chosen."""
-        return response(self.number, _json(CANCELLED[self.method]))
+        return response(self.number, CANCELLED[self.method])
 
 
 class Given(NamedTuple):
@@ -120,7 +120,7 @@ class Requests:
             return told
         del self.open[request_id]
         result, said = told
-        return Given(response(ask.number, _json(result)), RequestClosed(request_id, "answered", said))
+        return Given(response(ask.number, result), RequestClosed(request_id, "answered", said))
 
     def all_cancelled(self) -> list[Step]:
         """Answers every open request with nothing chosen."""
@@ -234,20 +234,3 @@ FITS: dict[type, Callable[[Waiting, Answer], Told]] = {
     UrlAsked: _to_url,
 }
 """How each kind of request takes an answer."""
-
-
-# -- frames -----------------------------------------------------------------------------------------------------
-
-
-def _json(value: Any) -> Raw:
-    return Raw(msgspec.json.encode(value))
-
-
-def response(number: Raw, result: Raw) -> bytes:
-    """The answer to a request of the agent."""
-    return bytes(_json({"jsonrpc": "2.0", "id": number, "result": result}))
-
-
-def refusal(number: Raw, code: int, message: str) -> bytes:
-    """The error with which a request of the agent is refused."""
-    return bytes(_json({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}))
