@@ -18,8 +18,7 @@ from struct import Struct as Layout
 from typing import BinaryIO, NamedTuple, cast
 
 from callsheet.live.limits import Limits
-from callsheet.live.recorder import Written
-from callsheet.live.streams import Spot
+from callsheet.live.streams import Spot, Written
 from callsheet.records import Message, Reasoning, Record, ToolCall, ToolResult, decode
 from callsheet.seam import (
     CallPreview,

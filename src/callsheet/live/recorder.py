@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -27,7 +26,7 @@ from callsheet.harness._port.live import LiveAgent
 from callsheet.harness._port.units import Hole, native_units
 from callsheet.harness._port.veil import Veil
 from callsheet.live.desk import LiveDesk
-from callsheet.live.streams import Appended, GrowingStream, Spot
+from callsheet.live.streams import Appended, GrowingStream, Spot, Written
 from callsheet.records import FORMAT, Record, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.records.bundle import Manifest, NativeSource, StreamEntry, stream_id, write_manifest
@@ -43,13 +42,6 @@ NO_SESSION = "session"
 """Name of the stream of a connection that never names its session."""
 
 _json = msgspec.json.Decoder(msgspec.Raw)
-
-
-class Written(NamedTuple):
-    """A record that is written, and where."""
-
-    spot: Spot
-    record: Record
 
 
 def now() -> str:
@@ -115,7 +107,7 @@ class Book:
             stream = self.streams.get(session)
             if stream is None:
                 stream = self.streams[session] = self._begin(session, record)
-            self.held.append(Written(stream.put(record), record))
+            self.held.append(stream.put(record))
 
     def _begin(self, session: str | None, first: Record) -> GrowingStream:
         name = base = stream_id(session) if session else NO_SESSION

@@ -23,9 +23,9 @@ from callsheet.live.channel import Channel
 from callsheet.live.lending import Lender
 from callsheet.live.limits import Limits
 from callsheet.live.process import Cut, Process
-from callsheet.live.recorder import Recorder, Written
+from callsheet.live.recorder import Recorder
 from callsheet.live.reports import Closed, Turn, end_of
-from callsheet.live.streams import Spot
+from callsheet.live.streams import Spot, Written
 from callsheet.records import ToolResult
 from callsheet.seam import (
     Accepted,

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from callsheet.records import ENCODER, Record
+from callsheet.records import ENCODER, Record, decode
 from callsheet.wire.files import private_folder
 
 
@@ -23,6 +23,13 @@ class Spot(NamedTuple):
     stream: str
     offset: int
     size: int
+
+
+class Written(NamedTuple):
+    """A record that is written, and where."""
+
+    spot: Spot
+    record: Record
 
 
 class Appended:
@@ -114,11 +121,17 @@ class GrowingStream:
         self.records = 0
         self.file = Appended(folder / "streams" / f"{name}.jsonl")
 
-    def put(self, record: Record) -> Spot:
-        """Takes a record, to be written with the next flush."""
+    def put(self, record: Record) -> Written:
+        """Takes a record, to be written with the next flush; gives it back as a reader of the stream reads it.
+
+        What a fold settles may hold texts as they stand in the frame; a reader gets them as texts.
+        """
         record.seq = self.records
         if not record.id:
             record.id = f"r{record.seq}"
         self.records += 1
-        line = ENCODER.encode(record) + b"\n"
-        return Spot(self.id, self.file.put(line), len(line))
+        line = ENCODER.encode(record)
+        spot = Spot(self.id, self.file.put(line + b"\n"), len(line) + 1)
+        read = decode(line)
+        assert isinstance(read, Record), "we wrote a record of a known type"
+        return Written(spot, read)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from callsheet.harness._port.live import LiveAgent
 from callsheet.live import Closed, Limits, Session, Unopened, open_session
 from callsheet.live.answers import AnswerPort
+from callsheet.records import decode
 from callsheet.seam import Event, Installed, NotStarted, Recorded, TurnResult, Wish
 
 QUICK = Limits(version=10, handshake=20, acknowledge=0.3, leave=1.0, drain=0.3, sync=0.05)
@@ -27,7 +28,7 @@ class Ran(NamedTuple):
         late: What came after the turn.
         closed: How the session was closed; None when it did not open.
         unopened: Why it did not open.
-        unwritten: Records that were given out before they stood in their stream.
+        unwritten: Records that were given out before they stood in their stream, or as the stream does not say them.
     """
 
     events: list[Event]
@@ -98,9 +99,6 @@ async def run_turn(
 
 
 def _stands(bundle: Path, event: Recorded) -> bool:
-    """Whether a record is in its stream now."""
-    data = (bundle / "streams" / f"{event.stream}.jsonl").read_bytes()
-    lines = data.split(b"\n")
-    return (
-        len(lines) > event.record.seq + 1 and f'"id":"{event.record.id}"'.encode() in lines[event.record.seq]
-    )
+    """Whether a record is in its stream now, and says there what it says here."""
+    lines = (bundle / "streams" / f"{event.stream}.jsonl").read_bytes().split(b"\n")
+    return len(lines) > event.record.seq + 1 and decode(lines[event.record.seq]) == event.record
