@@ -66,11 +66,13 @@ def bundles(made: list[Path], streamed: list[Path], tmp_path_factory: pytest.Tem
     """Every true bundle."""
     out = tmp_path_factory.mktemp("bundles")
     golden = sorted((ROOT / "tests" / "native" / "claude_code").glob("*/*/native"))
-    codex = ROOT / "examples" / "codex"
+    examples = ROOT / "examples"
+    codex = examples / "codex"
     return [
         *made,
         *streamed,
-        *imported([ROOT / "examples" / "claude-code", *golden], out),
+        *imported([examples / "claude-code" / "projects", *golden], out),
+        *imported([examples / "claude-code" / "frames"], out, "claude-code-stream"),
         *imported([codex / "sessions", codex / "archived_sessions"], out, "codex"),
         *imported([codex / "exec"], out, "codex-exec"),
     ]

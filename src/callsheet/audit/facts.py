@@ -250,11 +250,17 @@ def _made(case: Case, cite: Cite, fact: Fact, pointed: list[Pointed], value: Any
 def _parts(case: Case, cite: Cite, found: list[Pointed], value: Any) -> Iterator[Attempt]:
     if not found:
         return
-    blocks = blocks_of([one.value for one in found])
+    # What stands in a list is one block, even where it is a list itself.
+    blocks = blocks_of([[one.value] if _is_element(one.pointer) else one.value for one in found])
     _, wrong = check_parts(value, blocks, case.blob, whole=case.kind == "tool_result")
     pointer = ", ".join(one.pointer for one in found[:3])
     index = cite.number if cite in case.cites else -1
     yield Attempt(Evidence("parts", index, cite.place, pointer, [one.value for one in found]), wrong)
+
+
+def _is_element(pointer: str) -> bool:
+    step = pointer.rpartition("/")[2]
+    return step.isascii() and step.isdigit()
 
 
 def _file(case: Case, path: Any, value: Any) -> Any:

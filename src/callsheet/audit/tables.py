@@ -401,9 +401,9 @@ def agent_file(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
 
 
 def _names(cite: Cite) -> set[str]:
-    """The names in a source's path: its folders, and its own without the suffix."""
+    """The names in a source's path: its folders, and its own without the suffix (``.jsonl.zst`` and its like, too)."""
     path = PurePath(cite.source.entry.path.replace("\\", "/"))
-    return {*path.parts[:-1], path.name.removesuffix(".jsonl"), path.stem}
+    return {*path.parts[:-1], path.name.partition(".jsonl")[0], path.stem}
 
 
 def _said(case: Case, *names: str) -> Any:

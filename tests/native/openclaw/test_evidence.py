@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from tests.native.held import held
 from tests.native.openclaw.conftest import KEY, SESSION, Made, Store, captured, database, insert
 from tests.native.openclaw.test_captures import SCENARIOS
 from tests.native.openclaw.test_databases import approval, settled
@@ -413,6 +414,19 @@ def legacy_file(path: Path) -> Path:
     return path
 
 
+def headless(path: Path) -> Path:
+    """A transcript whose first line is gone, with entries that name no role or are of a type that nobody knows."""
+    made = Made()
+    made.add("message", message={"content": "Whose words are these?"})
+    made.message("assistant", content=[[[]], {"type": "toolCall", "id": "one", "name": "exec"}])
+    made.add("later_kind", message={"role": "assistant", "content": [{"type": "toolCall", "id": "two"}]})
+    poll = {"sessionId": "wise-owl", "status": "completed", "exitCode": 0}
+    made.result("poll", tool="process", details=poll)
+    made.result("one", details={"sessionId": "wise-owl", "status": "running", "exitCode": None})
+    path.write_bytes(made.data.partition(b"\n")[2])
+    return path
+
+
 @pytest.fixture(scope="module")
 def made_up(tmp_path_factory: pytest.TempPathFactory) -> list[Bundle]:
     root = tmp_path_factory.mktemp("made")
@@ -423,6 +437,7 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> list[Bundle]:
     insert(alone, "operator_approvals", {**approval(2), "source_session_key": None})
     alone.close()
     legacy_file(root / "pi" / "s.jsonl")
+    headless(root / "pi" / "headless.jsonl")
     whole_store(root / "openclaw")
     thoughts = import_sources([root / "openclaw"], root / "thoughts", kind="openclaw", keep_reasoning=True)
     kept = [Bundle(one.bundle) for one in thoughts if not isinstance(one, Failure)]
@@ -498,6 +513,16 @@ def test_real_sessions_audit_clean(shared: Path, tmp_path: Path, place: str) -> 
         assert list(audit_bundle(bundle, totals)) == []
     assert totals.facts > 100
     assert not totals.unread
+
+
+def test_a_transcript_without_its_head(tmp_path: Path) -> None:
+    """The file names the session then; what an entry of an unknown type makes is no call; an end stays told."""
+    found = held(headless(tmp_path / "headless.jsonl"), tmp_path / "out", "openclaw")
+    assert found[0]["nativeSessionId"] == "headless"
+    assert [one["callId"] for one in found if one["type"] == "tool_call"] == ["one"]
+    assert [one["nativeType"] for one in found if one["type"] == "unmapped"] == ["later_kind/assistant"]
+    assert [one["author"] for one in found if one["type"] == "message"] == ["harness", "model"]
+    assert [one["exitCode"] for one in found if one["type"] == "terminal"] == [0, 0]
 
 
 def test_a_bundle_is_evidence_without_its_database(tmp_path: Path) -> None:

@@ -39,6 +39,11 @@ class Process:
         self.started_at: str | None = None
         self.completed_at: str | None = None
 
+    def ended(self, code: Any, signal: Any) -> None:
+        """Takes the end that a line tells of; one that tells of none takes nothing back (ASR-271)."""
+        self.exit_code = self.exit_code if exit_code(code) is None else exit_code(code)
+        self.signal = text(signal) or self.signal
+
 
 class Processes:
     """The terminals and subagents of one session."""
@@ -81,8 +86,7 @@ class Processes:
             process.cwd = self._pen.path(details.cwd) if text(details.cwd) else process.cwd
             process.started_at = utc_of_ms(details.startedAt) or process.started_at
             process.status = self._status(source, details) or process.status
-            process.exit_code = exit_code(details.exitCode)
-            process.signal = text(details.exitSignal)
+            process.ended(details.exitCode, details.exitSignal)
             self._write(process, "start" if source == "exec" else "poll", "/message/details")
         if message.toolName == POLL:
             for index, raw in enumerate(items_of(details.sessions)):
@@ -98,8 +102,7 @@ class Processes:
         process.cwd = self._pen.path(one.cwd) if text(one.cwd) else process.cwd
         process.started_at = utc_of_ms(one.startedAt) or process.started_at
         process.status = self._status("process", one)
-        process.exit_code = exit_code(one.exitCode)
-        process.signal = text(one.exitSignal)
+        process.ended(one.exitCode, one.exitSignal)
         self._write(process, "poll", pointer)
 
     def _status(self, source: str, details: Details) -> str | None:
@@ -142,9 +145,8 @@ class Processes:
         process = self._process(name, None)
         process.command = text(row.get("task")) or process.command
         process.started_at = utc_of_ms(row.get("started_at")) or process.started_at
-        process.completed_at = utc_of_ms(row.get("ended_at"))
-        process.exit_code = exit_code(detail.get("exitCode"))
-        process.signal = text(detail.get("exitSignal"))
+        process.completed_at = utc_of_ms(row.get("ended_at")) or process.completed_at
+        process.ended(detail.get("exitCode"), detail.get("exitSignal"))
         status = self.state("terminal", "task", row.get("status"))
         process.status = "killed" if process.signal else status or "unknown"
         self._pen.ts = process.completed_at or process.started_at

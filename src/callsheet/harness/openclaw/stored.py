@@ -18,6 +18,7 @@ from callsheet.harness.openclaw.feed import Feed, Transcript
 from callsheet.harness.openclaw.layout import KIND, Parts
 from callsheet.harness.openclaw.reader import Reader, head, write_head
 from callsheet.harness.openclaw.survey import Survey, surveys_of
+from callsheet.records import Ref
 from callsheet.registry import load
 
 
@@ -60,7 +61,9 @@ def _read_file(native_id: str, path: str, desk: Desk, veil: Veil) -> None:
         reader = Reader(desk, veil, transcript, survey, stream, None, {}, {})
         record = head(survey.session_id or native_id, [source], survey, None)
         record.roots = reader.roots or None
-        write_head(reader, record, [])
+        # Where no line says whose transcript this is, the file's name does.
+        named = [] if survey.session_id else [Ref(source=source.id, role="member")]
+        write_head(reader, record, named)
         reader.body()
 
 

@@ -94,7 +94,9 @@ class Survey:
             self._add(None, None, OTHER, unit.data, 0)
             return
         message = entry.message
-        if message is not None and message.role == "assistant":
+        # What an entry of a type that nobody knows makes is not known either: it is kept whole, and makes no call.
+        speaks = entry.type == "message"
+        if speaks and message is not None and message.role == "assistant":
             sent = text(message.stopReason) not in CUT_OFF
             kind, api = (REPLY if sent else ASSISTANT), self._api(message.api)
         at = self._add(text(entry.id), text(entry.parentId), kind, unit.data, api)
@@ -106,7 +108,9 @@ class Survey:
         if run is not None:
             self.runs.add(hash(run))
         if message.role == "assistant":
-            self._assistant(found, unit, message, at)
+            self._assistant(found, unit, message, at, speaks=speaks)
+        elif not speaks:
+            return
         elif message.role == "toolResult":
             self._result(message)
         elif message.role == "custom" and message.customType == NESTED:
@@ -136,10 +140,11 @@ class Survey:
         self._apis.append(value)
         return len(self._apis) - 1
 
-    def _assistant(self, found: Found, unit: Unit[Entry], message: Message, at: int) -> None:
+    def _assistant(self, found: Found, unit: Unit[Entry], message: Message, at: int, *, speaks: bool) -> None:
         for block in blocks_of(message.content):
             if block.type == "toolCall" and isinstance(block.id, str):
-                self._made(block.id, at)
+                if speaks:
+                    self._made(block.id, at)
                 asked = secrets.asked(block.name, block.arguments)
                 if asked is not None:
                     self.asked[block.id] = asked
