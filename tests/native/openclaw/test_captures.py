@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -30,6 +31,9 @@ SCENARIOS = (
     "noroute",
     "subagent-parent",
 )
+
+SENT = dict(zip(SCENARIOS, (3, 1, 1, 3, 2, 5, 3, 5, 1, 4, 2), strict=True))
+"""How many contents each run's own report of a turn holds; it drops older messages of a long one."""
 
 
 @pytest.fixture
@@ -92,6 +96,41 @@ def test_texts_and_exit_codes_are_the_stored_ones(run: tuple[Sheet, list[Any], S
         assert result.get("exec", {}).get("exitCode") == (code if isinstance(code, int) else None)
         assert result.get("durationMs") == details.get("durationMs")
     assert shown or "duplicate" in str(entries)
+
+
+def sent(folder: Path) -> dict[str, list[str]]:
+    """Texts of the results among the messages that OpenClaw says it completed a turn with, by call id.
+
+    Ids are as the provider's adapter cleans them; what looked like a credential is ``***``.
+    """
+    found: dict[str, list[str]] = {}
+    for line in (folder / "trajectory.jsonl").read_text().splitlines():
+        told = json.loads(line)
+        snapshot = told["data"].get("messagesSnapshot", []) if told["type"] == "model.completed" else []
+        for message in snapshot:
+            if isinstance(message, dict) and message.get("role") == "toolResult":
+                texts = [block["text"] for block in message["content"]]
+                found.setdefault(message["toolCallId"].replace("_", ""), []).append("\0".join(texts))
+    return found
+
+
+@every
+def test_contents_are_what_the_scripted_model_was_sent(
+    run: tuple[Sheet, list[Any], Store], shared: Path, request: pytest.FixtureRequest
+) -> None:
+    sheet, _, _ = run
+    name = str(request.node.callspec.params["run"])
+    told = sent(shared / "captures" / "openclaw" / f"openclaw-{name}")
+    compared = 0
+    for result in sheet.of("tool_result"):
+        texts = told.get(str(result.get("nativeCallId", result.get("callId"))).replace("_", ""), [])
+        if "content" not in result or not texts:
+            continue
+        own = "\0".join(block["text"] for block in result["content"])
+        alike = [re.escape(text).replace(re.escape("***"), r"\S+") for text in texts]
+        assert any(re.fullmatch(text, own) for text in alike), (own, texts)
+        compared += 1
+    assert compared == SENT[name]
 
 
 @every
