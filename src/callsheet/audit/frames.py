@@ -32,6 +32,11 @@ CALLS = frozenset(
 )
 
 
+ID_LIMIT = 10**18
+SERVER = ("agent_to_client", "agent", "server", "recv", "out")
+"""Spellings of ``dir`` for what the server sent."""
+
+
 class FrameLog:
     """What a frame log says of calls, requests and pieces.
 
@@ -59,10 +64,10 @@ class FrameLog:
     def _take(self, line: int, root: Any) -> None:
         method, params = follow(root, "/frame/method"), follow(root, "/frame/params")
         thread = follow(params, "/threadId")
-        if not isinstance(method, str) or not isinstance(thread, str):
+        if not isinstance(method, str) or not isinstance(thread, str) or follow(root, "/dir") not in SERVER:
             return
         number = follow(root, "/frame/id")
-        if number is not MISSING and number is not None:
+        if is_id(number):
             told = digest(json.dumps(params, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
             self.requests.setdefault((thread, id_of(number)), []).append((line, told))
         item = follow(params, "/item")
@@ -85,10 +90,18 @@ class FrameLog:
 
     def calls(self, thread: str, name: str, last: int) -> int:
         """How many calls have an id, as far as frames up to a line say."""
-        found = 0
-        for lines in (self.asked, self.begun):
-            found = max(found, sum(line <= last for line in lines.get((thread, name), ())))
-        return found or min(1, sum(line <= last for line in self.ended.get((thread, name), ())))
+        asked, begun, ended = (
+            [line for line in lines.get((thread, name), ()) if line <= last]
+            for lines in (self.asked, self.begun, self.ended)
+        )
+        # An end without a beginning is a call; what begins later with its id is another one.
+        alone = bool(ended) and ended[0] < min([*asked, *begun], default=last + 1)
+        return max(len(asked), len(begun) + (alone and (not asked or (bool(begun) and begun[0] < asked[0]))))
+
+
+def is_id(number: Any) -> bool:
+    """Whether a value may be a JSON-RPC id."""
+    return isinstance(number, str) or (type(number) is int and abs(number) < ID_LIMIT)
 
 
 def id_of(number: Any) -> str:
@@ -112,13 +125,17 @@ def _several(case: Case, cite: Cite, name: Any) -> bool:
     thread = follow(cite.root, "/frame/params/threadId")
     if not isinstance(name, str) or not isinstance(thread, str):
         return False
-    last = max(one.line for one in case.cites)
+    # A reply shows that an output was sent, and a question that it is secret: a call that begins after that is later.
+    beside = ("reply", "request") if case.kind == "tool_result" else ()
+    last = max((one.line for one in case.cites if one.role not in beside), default=0)
     return _log(case, cite).calls(thread, name, last) > 1
 
 
 def frame_call(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
-    """A call id that one call has."""
+    """A call id that one call has, or had when the entity was first told."""
     name = values[0]
+    if isinstance(name, str) and case.before is not None and case.before.get("callId") == name:
+        return name
     return MISSING if not isinstance(name, str) or _several(case, cite, name) else name
 
 
@@ -137,7 +154,7 @@ def frame_linkage(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any
 def _key(case: Case, cite: Cite) -> str | None:
     number = follow(cite.root, "/frame/id")
     thread = follow(cite.root, "/frame/params/threadId")
-    if number is MISSING or not isinstance(thread, str):
+    if not is_id(number) or not isinstance(thread, str):
         return None
     seen: list[str] = []
     for line, told in _log(case, cite).requests.get((thread, id_of(number)), ()):
@@ -151,7 +168,8 @@ def _key(case: Case, cite: Cite) -> str | None:
 
 def request_key(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """The id of a request: as text; with a number where it came before with other parameters."""
-    return _key(case, cite) or MISSING
+    key = _key(case, cite)
+    return MISSING if key is None else key
 
 
 def request_source(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
@@ -170,7 +188,7 @@ def frame_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
         return again if case.record.get("nativeType") == again else named
     number = follow(cite.root, "/frame/id")
     answered = any(follow(cite.root, f"/frame/{name}") is not MISSING for name in ("result", "error"))
-    if answered and number is not MISSING and number is not None:
+    if answered and is_id(number):
         return "response"
     way = follow(cite.root, "/dir")
     return way if isinstance(way, str) and way else MISSING

@@ -19,10 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.native.codex.conftest import Made, Read, name_of, thread
+from tests.native.codex.frames import every_frame
 
 from callsheet.audit import audit_bundle
 from callsheet.harness._port import Stored
-from callsheet.harness.codex import CODEX, CODEX_EXEC
+from callsheet.harness.codex import CODEX, CODEX_APP_SERVER, CODEX_EXEC
 from callsheet.library.importing import import_session
 from callsheet.records import decode
 from callsheet.records.bundle import Bundle
@@ -32,7 +33,7 @@ from callsheet.testing.check_harness import check_reading
 from callsheet.testing.desk import Files, Reading, read_session
 
 GOLDEN = Path(__file__).parent
-KINDS: dict[str, Stored] = {"codex": CODEX, "codex-exec": CODEX_EXEC}
+KINDS: dict[str, Stored] = {"codex": CODEX, "codex-exec": CODEX_EXEC, "codex-app-server": CODEX_APP_SERVER}
 
 
 def older() -> Iterator[dict[str, Any]]:
@@ -71,6 +72,8 @@ def older() -> Iterator[dict[str, Any]]:
 @cache
 def lines(kind: str) -> list[dict[str, Any]]:
     """One line of every type."""
+    if kind == "codex-app-server":
+        return every_frame()
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(GOLDEN.glob("*/*/native/**/*.jsonl")):
         if path.name.startswith("exec") == (kind == "codex-exec"):

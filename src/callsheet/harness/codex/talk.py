@@ -287,7 +287,8 @@ def _positive(value: Any) -> int | float | None:
 def error_of(value: dict[str, Any]) -> Error:
     """An error as the source words it."""
     message, code = value.get("message"), value.get("codex_error_info", value.get("code"))
-    fits = code if isinstance(code, str | int) and code is not True and code is not False else None
+    whole = number(code)
+    fits = code if isinstance(code, str) else whole if isinstance(whole, int) else None
     if isinstance(code, dict):
         fits = next(iter(code), None)
     return Error(message=message if isinstance(message, str) else None, code=fits)

@@ -92,6 +92,8 @@ class Call(Struct):
     structured: Raw | None = None
     told: bool = False
     shared: bool = False
+    changed: bool = False
+    changed_as: str | None = None
     pieces: deque[Piece] = field(default_factory=deque)
     printed: int = 0
     kept: int = 0
@@ -278,7 +280,7 @@ class Calls:
         output = call.output
         if output is None:
             return
-        if not self._shown:
+        if not self._shown or call.call_id in self._secret:
             self._keep_output(call)
             return
         record = self._bare(call, [output.ref, self._pen.ref("reply", "/frame/params")])
@@ -296,10 +298,15 @@ class Calls:
             return
         call.told = True
         record = self._bare(call, [output.ref])
-        record.ts = output.ts
-        self._pen.capture(record, "content", "absent", reason=NO_REPLY if self._shown else NO_CAPTURE)
-        put_raw(self._pen, record, output.raw, call.structured)
+        record.ts = output.ts or (call.result.ts if call.result is not None else None)
+        now, self._pen.ts = (
+            self._pen.ts,
+            record.ts,
+        )  # told by what is cited, not by the frame that stands here
+        self._absent(call, record)
+        put_raw(self._pen, record, None if call.call_id in self._secret else output.raw, call.structured)
         self._write(call, record)
+        self._pen.ts = now
 
     def _bare(self, call: Call, refs: list[Ref]) -> ToolResult:
         """The call's result again, without what depends on whether its output was sent."""
@@ -314,8 +321,9 @@ class Calls:
     def _absent(self, call: Call, record: ToolResult, kind: str = "") -> None:
         if call.call_id in self._secret:
             self._pen.capture(record, "content", "redacted", reason=SECRET)
-            if record.native is not None:
-                record.native.refs.append(self._secret[call.call_id])
+            asked = self._secret[call.call_id]
+            if record.native is not None and asked not in record.native.refs:
+                record.native.refs.append(asked)
             return
         if call.output is not None or call.raw:
             reason = NO_REPLY if self._shown else NO_CAPTURE
@@ -344,8 +352,7 @@ class Calls:
             self._own(call, execution)
         self._terminals.begun(item, call_id)
         if execution.fields.changes:
-            self._changed(call, execution, "proposed")
-            new = True
+            new = self._changed(call, execution, "proposed") or new
         return new
 
     def _own(self, call: Call, execution: Execution) -> None:
@@ -440,13 +447,16 @@ class Calls:
         record.started_at, record.completed_at = start, end
         return start is not None and own is None
 
-    def _changed(self, call: Call, execution: Execution, state: str) -> None:
+    def _changed(self, call: Call, execution: Execution, state: str) -> bool:
         pen, pointer = self._pen, f"{execution.pointer}/changes"
         native = pen.native(execution.role, pointer)
-        call_id = None if call.shared else call.call_id
-        record = file_change(pen, execution.fields.changes, call_id, state, native, pointer)
+        # What it was first told with stays: it is one entity, also when another call turns out to have this id.
+        named = call.changed_as if call.changed else None if call.shared else call.call_id
+        record = file_change(pen, execution.fields.changes, named, state, native, pointer)
         if record is not None:
+            call.changed, call.changed_as = True, named
             pen.revise(f"{call.key} changes", record)
+        return record is not None
 
     # -- what is shown while it runs ----------------------------------------------------------------------------
 
@@ -493,7 +503,9 @@ class Calls:
         record = Preview(call_id=call.call_id, output=text_, ts=call.pieces[-1].ts)
         record.native = Native(refs=[piece.ref for piece in call.pieces])
         record.omitted_bytes = (call.printed - call.kept) or None
+        now, self._pen.ts = self._pen.ts, record.ts
         self._pen.revise(f"{call.key} preview", record)
+        self._pen.ts = now
         call.pieces.clear()
         call.kept = 0
 

@@ -124,8 +124,9 @@ class Fold:
             refs: The frames that say so.
         """
         if not refs and self._early:
-            # A log without a thread: its first line is all that says what it is.
-            self._scratch.take(*self._early[0])
+            # A log without a thread that speaks: the first line that names one, or its first line, says what it is.
+            naming = (one for one in self._early if names_thread(one[1]))
+            self._scratch.take(*next(naming, self._early[0]))
             refs = [self._scratch.ref("meta", "")]
         members = members_of(told)
         folder = text_of(members.get("cwd", ABSENT))
@@ -215,7 +216,11 @@ class Fold:
     @staticmethod
     def _speaks(frame: Frame) -> bool:
         """Whether a frame says something of its thread, which is more than that there is one."""
-        return frame.from_server and (frame.method in NOTIFICATIONS or frame.id is not None)
+        if not frame.from_server:
+            return False
+        if frame.method is None:
+            return thread_named(frame) is not None
+        return frame.method in NOTIFICATIONS or frame.id is not None
 
     def _open(self, frame: Frame, request: Request | None, name: str | None) -> bool:
         """Whether a frame begins a stream: it says what a thread is that nothing was heard of before."""
@@ -257,6 +262,12 @@ class Fold:
         return False
 
 
+def names_thread(unit: Unit[LogLine]) -> bool:
+    """Whether a line names a thread."""
+    frame = frame_of(unit)
+    return frame is not None and thread_named(frame) is not None
+
+
 def kind_of(unit: Unit[LogLine]) -> str | None:
     """The native type of a line that nothing maps: the method, with the item's type; else who wrote the line."""
     line = unit.native
@@ -264,7 +275,7 @@ def kind_of(unit: Unit[LogLine]) -> str | None:
         return None
     frame = frame_in(line.frame, from_server=True)
     if frame is None:
-        return line.dir if isinstance(line.dir, str) and line.dir else None
+        return text_of(line.dir) or None
     if frame.method is None:
         return "response"
     item = text_of(members_of(members_of(frame.params).get("item", ABSENT)).get("type", ABSENT))

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from callsheet.harness._port.frames import FROM_AGENT, received_at
-from callsheet.harness._port.parts import ABSENT, is_null, members_of, text_of
+from callsheet.harness._port.parts import ABSENT, members_of, text_of, value_of
 from callsheet.harness._port.units import Reading, Unit
 from callsheet.harness.codex.executions import Execution, Fields
 from callsheet.harness.codex.shapes import decoded, loosely, string
@@ -38,14 +38,18 @@ ASKS = frozenset(
 """Requests that the server makes."""
 
 
+ID_LIMIT = 10**18
+"""Numbers of requests are smaller."""
+
+
 class LogLine(Struct, gc=False):
     """One line of a frame log."""
 
-    dir: Any = None
+    dir: Raw = ABSENT
     frame: Raw = ABSENT
-    ts: Any = None
-    ms: Any = None
-    t: Any = None
+    ts: Raw = ABSENT
+    ms: Raw = ABSENT
+    t: Raw = ABSENT
 
 
 class Frame(NamedTuple):
@@ -72,9 +76,9 @@ class Frame(NamedTuple):
     number: Raw = ABSENT
 
 
-def _loose(value: dict[str, Any]) -> LogLine:
-    """``dir`` and times are of any type already; the rest is raw: nothing can be refused."""
-    return LogLine(dir=value.get("dir"), ts=value.get("ts"), ms=value.get("ms"), t=value.get("t"))
+def _loose(_value: dict[str, Any]) -> LogLine:
+    """Every member is raw, of any type: nothing can be refused."""
+    return LogLine()
 
 
 def _own(value: dict[str, Any]) -> bool:
@@ -87,13 +91,13 @@ log_reading: Reading[LogLine] = Reading(msgspec.json.Decoder(LogLine), _loose, _
 
 def received(line: LogLine) -> str | None:
     """When a line was received, RFC 3339 UTC."""
-    return received_at(line.ts, line.ms, line.t)
+    return received_at(value_of(line.ts), value_of(line.ms), value_of(line.t))
 
 
 def frame_of(unit: Unit[LogLine]) -> Frame | None:
     """The frame of a line; None for a line that holds none."""
     line = unit.native
-    way = FROM_AGENT.get(line.dir) if line is not None and isinstance(line.dir, str) else None
+    way = FROM_AGENT.get(text_of(line.dir) or "") if line is not None else None
     return None if line is None or way is None else frame_in(line.frame, from_server=way, pointer="/frame")
 
 
@@ -118,11 +122,11 @@ def frame_in(raw: Raw, *, from_server: bool, pointer: str = "") -> Frame | None:
 
 
 def id_text(raw: Raw) -> str | None:
-    """A JSON-RPC id as text: a string's own text, a number as it is written."""
-    if not raw or is_null(raw):
-        return None
-    words = text_of(raw)
-    return words if words is not None else bytes(raw).decode("utf-8", "replace")
+    """A JSON-RPC id as text: a string, or an integer; nothing else is one."""
+    value = value_of(raw)
+    if type(value) is int and abs(value) < ID_LIMIT:
+        return str(value)
+    return value if isinstance(value, str) else None
 
 
 # -- items --------------------------------------------------------------------------------------------------------

@@ -18,10 +18,11 @@ from callsheet.harness._port.pen import Pen, amount, number
 from callsheet.harness.codex import contents
 from callsheet.harness.codex.app_server.shapes import Item
 from callsheet.harness.codex.changes import changes_of_diff
-from callsheet.harness.codex.shapes import text
+from callsheet.harness.codex.shapes import string, text
 from callsheet.harness.codex.talk import NOT_ASKED, counts_of, error_of
 from callsheet.records import (
     Compaction,
+    Error,
     FileChange,
     Hook,
     Message,
@@ -131,8 +132,8 @@ class Talk:
         words = text_of(item.text)
         if words is None:
             return
-        record = Plan(plan_id=text(item.id) or "proposed", entries=[PlanEntry(text=words)])
-        record.id_source = "native" if text(item.id) else "derived"
+        record = Plan(plan_id=string(item.id) or "proposed", entries=[PlanEntry(text=words)])
+        record.id_source = "native" if string(item.id) else "derived"
         record.native = self._pen.native("plan_text", f"{pointer}/text")
         self._pen.revise(f"plan {record.plan_id}", record)
 
@@ -172,7 +173,8 @@ class Talk:
         record.native = pen.native("state", f"{pointer}/turn")
         error = value_of(told.get("error", ABSENT))
         if isinstance(error, dict):
-            record.error = error_of({**error, "codex_error_info": error.get("codexErrorInfo")})
+            told_error = error_of({**error, "codex_error_info": error.get("codexErrorInfo")})
+            record.error = told_error if told_error != Error() else None
         record.duration_ms = amount(value_of(told.get("durationMs", ABSENT)))
         pen.revise(f"turn {turn_id}", record)
         over = status != "running"
@@ -223,7 +225,8 @@ class Talk:
         window = number(value_of(told.get("modelContextWindow", ABSENT)))
         window = window if isinstance(window, int) else None
         last, total = (counts_of(value_of(told.get(name, ABSENT))) for name in ("last", "total"))
-        if last and not self._responses:
+        apart = bool(last) and not self._responses
+        if apart:
             record = Usage(scope="inference", counts=last, context_window=window)
             record.native = pen.native("last", f"{pointer}/tokenUsage/last")
             pen.write(record)
@@ -232,7 +235,7 @@ class Talk:
             record = Usage(scope="session", cumulative=True, counts=total, context_window=window)
             record.native = pen.native("sum", f"{pointer}/tokenUsage/total")
             pen.write(record)
-        return bool(last or total)
+        return apart or bool(total)
 
     # -- hooks and compactions ----------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class Terminals:
     def begun(self, item: Item, call_id: str) -> None:
         """A command begins; some are told their process at once."""
         process = text(item.process_id)
-        if process is not None and item.type == "commandExecution":
+        if process is not None and item.type == "commandExecution" and not self._ended(process):
             known = self._all.get(process)
             self._all[process] = Process(call_id, known.last if known is not None else None)
 
@@ -55,7 +55,7 @@ class Terminals:
         for number, raw in enumerate(items_of(members_of(result).get("data", ABSENT))):
             members = members_of(raw)
             process, call_id = (text_of(members.get(name, ABSENT)) for name in ("processId", "itemId"))
-            if process and call_id:
+            if process and call_id and not self._ended(process):
                 found = True
                 record = self._record(process, call_id, "listed", f"{pointer}/data/{number}")
                 record.command = text_of(members.get("command", ABSENT)) or record.command
@@ -67,10 +67,15 @@ class Terminals:
     def touched(self, params: dict[str, Raw], pointer: str) -> bool:
         """Something was typed into a process, or read from it."""
         process, call_id = (text_of(params.get(name, ABSENT)) for name in ("processId", "itemId"))
-        if not process or not call_id:
+        if not process or not call_id or self._ended(process):
             return False
         self._write(process, call_id, self._record(process, call_id, "touched", pointer))
         return True
+
+    def _ended(self, process: str) -> bool:
+        """Whether its end is told: its last record stands, also if a later process gets its number."""
+        known = self._all.get(process)
+        return known is not None and known.over and known.last is not None
 
     def _record(self, process: str, call_id: str, role: str, pointer: str) -> Terminal:
         """The next snapshot: what an earlier one said stays (ASR-271)."""

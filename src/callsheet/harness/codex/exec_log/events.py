@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from callsheet.harness._port.pen import Pen, Place
 from callsheet.harness.codex.calls import own_call
@@ -256,7 +257,14 @@ class Events:
         else:
             native = pen.native("end", POINTER)
             native.refs.insert(0, pen.place(begun.place, "files", pointer, begun.sha256))
+        at_end = pen.unit
+        if begun is not None:
+            # The changes are those of the line that began it, to the letter.
+            data, _ = pen.veil.fetch(begun.place.source, begun.place.offset, begun.place.size)
+            torn = True if clean_text(data) != data else None
+            pen.unit = replace(at_end, data=data, exact=torn, spans=None)
         record = file_change(pen, execution.fields.changes, call_id, state, native, pointer)
+        pen.unit = at_end
         if record is not None:
             pen.write(record)
 
