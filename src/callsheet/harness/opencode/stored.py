@@ -190,7 +190,7 @@ def _read(
     feed = Feed(desk, veil, member.name, member.place, rows)
     with desk.stream(member.name, parent) as stream:
         survey = Survey(feed, RowPen(desk, veil, stream, {}))
-        if not survey.pieces:
+        if not survey.pieces or not any(source.size for source in feed.sources):
             raise SourceError("holds no records", path=member.main)
         folder = text_of(survey.head("directory"))
         roots = {"project": folder} if folder else {}
