@@ -16,8 +16,9 @@ from callsheet.audit.case import Case
 from callsheet.audit.facts import NO_ENTRY, NOWHERE, Facts
 from callsheet.audit.finding import Claim, Evidence, Json, Path
 from callsheet.audit.parts import json_of
+from callsheet.audit.protocol import pieces_of
 from callsheet.audit.sent import REQUEST
-from callsheet.audit.values import is_text_of
+from callsheet.audit.values import is_list_of, is_text_of
 from callsheet.registry.when import MISSING
 from callsheet.wire.blobs import digest
 
@@ -120,6 +121,10 @@ def _external(case: Case, facts: Facts, member: str, capture: Json) -> Evidence 
         if cite.sha256 == digest(data) and cite.root is MISSING:
             return Evidence("external", cite.number, cite.place)
     for fact in facts.of(case.kind, name):
+        if fact.table == "spoken" and blob.get("mimeType") == JSON:
+            pieces = pieces_of(case, fact.role)
+            if pieces and is_list_of(text, [(cite.data, pointer) for cite, pointer, _ in pieces]):
+                return Evidence("external", pieces[0][0].number, pieces[0][0].place, pieces[0][1])
         for cite, found in case.readings(fact, ()):
             for one in found[0]:
                 if blob.get("mimeType") == JSON:

@@ -102,18 +102,27 @@ def spoken(case: Case, cite: Cite, fact: Fact, _values: list[Any]) -> Any:
     """A message of all its cited pieces: chunks are appended, a whole message replaces; texts side by side are one."""
     if not is_first(case, cite, fact):
         return MISSING
-    blocks: list[Any] = []
-    for one in case.role_cites(fact.role):
+    return _joined([block_part(block) for _, _, block in pieces_of(case, fact.role)])
+
+
+def pieces_of(case: Case, role: str) -> list[tuple[Cite, str, Any]]:
+    """The blocks of a message in pieces: the frame of each, where it stands there, and what it is."""
+    found: list[tuple[Cite, str, Any]] = []
+    for one in case.role_cites(role):
         part = one.part if isinstance(one.part, dict) else {}
         if "prompt" in part:
-            listed = part["prompt"]
-            blocks += listed if isinstance(listed, list) else [{"type": "text", "text": listed}]
+            listed, at = part["prompt"], f"{one.pointer}/prompt"
+            if isinstance(listed, list):
+                found += [(one, f"{at}/{number}", block) for number, block in enumerate(listed)]
+            else:
+                found.append((one, at, {"type": "text", "text": listed}))
         elif str(part.get("sessionUpdate", "")).endswith("_chunk"):
-            blocks.append(part.get("content"))
+            found.append((one, f"{one.pointer}/content", part.get("content")))
         elif "content" in part:
-            listed = part["content"]
-            blocks = list(listed) if isinstance(listed, list) else []
-    return _joined([block_part(block) for block in blocks])
+            listed, at = part["content"], f"{one.pointer}/content"
+            blocks = listed if isinstance(listed, list) else []
+            found = [(one, f"{at}/{number}", block) for number, block in enumerate(blocks)]
+    return found
 
 
 def _joined(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -200,8 +200,18 @@ def text_pairs(line: bytes, pointer: str) -> list[tuple[str, Any]]:
 
 def is_text_of(text: Any, line: bytes, pointer: str) -> bool:
     """Whether a text is the JSON text of what stands at a pointer of a line: every key and digit of it (ASR-254)."""
-    if not isinstance(text, str):
-        return False
+    value = _part(line, pointer)
+    return isinstance(text, str) and value is not MISSING and bool(_pairs(text) == value)
+
+
+def is_list_of(text: str, places: list[tuple[bytes, str]]) -> bool:
+    """Whether a text is a JSON list of what stands at some pointers of some lines, to every key and digit."""
+    values = [_part(line, pointer) for line, pointer in places]
+    return MISSING not in values and bool(_pairs(text) == values)
+
+
+def _part(line: bytes, pointer: str) -> Any:
+    """What stands at a pointer of a line, with the keys and digits of its text; ``MISSING`` where nothing does."""
     value = _pairs(line.decode("utf-8", "replace"))
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
@@ -210,5 +220,5 @@ def is_text_of(text: Any, line: bytes, pointer: str) -> bool:
         elif isinstance(value, list) and name.isascii() and name.isdigit() and int(name) < len(value):
             value = value[int(name)]
         else:
-            return False
-    return value is not MISSING and bool(_pairs(text) == value)
+            return MISSING
+    return value

@@ -157,6 +157,11 @@ class Calls:
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._calls or call_id in self._old
 
+    def ends(self, call_id: str, update: dict[str, Raw]) -> bool:
+        """Whether an update tells the end of a call that has none yet (a replay may tell what a log has lost)."""
+        call = self._calls.get(call_id)
+        return call is not None and call.final is None and text_of(update.get("status", ABSENT)) in FINAL
+
     # -- what frames say ----------------------------------------------------------------------------------------
 
     def update(self, update: dict[str, Raw], pointer: str, version: Version, *, creates: bool) -> bool:

@@ -130,6 +130,7 @@ class Fold:
         self._last: str | None = None
         self._agreed: int | None = None
         self._here: Ref | None = None
+        self._named_by = self.known.places.get("")
 
     # -- in and out ---------------------------------------------------------------------------------------------
 
@@ -201,10 +202,10 @@ class Fold:
             cited.append(ref)
         if key in known.parents:
             record.parent = Parent(session=known.parents[key])
-        if agent is not None and not self._origin and "" in known.places:
-            cited.append(known.places[""])
-        if folder and key in known.places and not any(ref.role == "start" for ref in refs):
-            cited.append(known.places[key])
+        # Who the agent is and where it works may stand in frames that did not begin this session.
+        told = [self._named_by if agent is not None else None, known.places.get(key) if folder else None]
+        at = {(ref.source, ref.offset, ref.pointer) for ref in cited if ref.role == "start"}
+        cited += [ref for ref in told if ref is not None and (ref.source, ref.offset, ref.pointer) not in at]
         record.native = Native(
             refs=list({(ref.source, ref.offset, ref.pointer): ref for ref in reversed(cited)}.values())[::-1]
         )
@@ -323,7 +324,7 @@ class Fold:
                 else:
                     self._origin.append(ref)
             else:
-                self._negotiated(frame.result)
+                self._negotiated(frame.result, ref)
                 self._origin = [*(self._coming or self._origin), ref]
                 self._coming = []
             self._ask(frame, None, ref)
@@ -360,7 +361,7 @@ class Fold:
         session.calls.settle()
         session.replaying = False
 
-    def _negotiated(self, result: Raw) -> None:
+    def _negotiated(self, result: Raw, ref: Ref) -> None:
         told = members_of(result)
         version = whole_number_of(told.get("protocolVersion", ABSENT))
         if version is not None:
@@ -368,7 +369,9 @@ class Fold:
                 self._desk.diagnose("unknown_version", f"protocol version {version} is not known")
             self._version = VERSIONS[min(max(version, 1), 2)]
             self._agreed = version
-        self._agent = agent_of(told) or self._agent
+        agent = agent_of(told)
+        if agent is not None:
+            self._agent, self._named_by = agent, ref
 
     def _guess(self, frame: Frame) -> Request | None:
         """The request of an answer in a log that has the agent's half only, by what the answer alone can be."""
@@ -498,7 +501,8 @@ class Fold:
     def _repeats(self, session: SessionFold, name: str, update: dict[str, Raw]) -> bool:
         """Whether a replayed frame tells again what was recorded live in this connection."""
         if name.startswith("tool_call"):
-            return (text_of(update.get("toolCallId", ABSENT)) or "") in session.calls
+            call = text_of(update.get("toolCallId", ABSENT)) or ""
+            return call in session.calls and not session.calls.ends(call, update)
         if name.startswith("terminal_"):
             return (text_of(update.get("terminalId", ABSENT)) or "") in session.terminals
         if name == "user_message_chunk" and not self._version.null_clears:

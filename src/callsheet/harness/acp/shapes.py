@@ -125,8 +125,7 @@ def frames_of(unit: Unit[LogLine]) -> Iterator[Frame]:
     if line is None:
         for number, item in enumerate(unit.value if isinstance(unit.value, list) else ()):
             if isinstance(item, dict):
-                raw = Raw(msgspec.json.encode(item)) if unit.exact is None else ABSENT
-                yield from _frame(raw, f"/{number}", None)
+                yield from _frame(Raw(lossless.encode_clean(item)), f"/{number}", None)
     elif line.frame:
         way = FROM_AGENT.get(line.dir) if isinstance(line.dir, str) else None
         if way is None and line.dir is not None:
@@ -137,7 +136,7 @@ def frames_of(unit: Unit[LogLine]) -> Iterator[Frame]:
         else:
             yield from _frame(line.frame, "/frame", way)
     elif line.dir is None and (line.jsonrpc is not None or line.method is not None):
-        yield from _frame(Raw(unit.data), "", None)
+        yield from _frame(Raw(unit.readable()), "", None)
 
 
 def frames_in(data: bytes, *, from_agent: bool) -> list[Frame]:

@@ -9,6 +9,8 @@ Must never know: records other than refs.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec import Raw
 
 from callsheet.harness._port.forms import secrets_of
@@ -43,6 +45,18 @@ MARKS: dict[str, int] = {
 """Updates and methods that only one version has."""
 
 
+class Asked(NamedTuple):
+    """A request that waits for its answer; ``ref`` where it may begin a session."""
+
+    method: str
+    params: dict[str, Raw]
+    ref: Ref | None = None
+
+
+NOBODY = Asked("", {})
+"""What an answer answers whose request is not in the log."""
+
+
 class Survey:
     """Collects ``Known`` from one log."""
 
@@ -53,7 +67,7 @@ class Survey:
         self._negotiated: int | None = None
         self._offered: int | None = None
         self._marked: int | None = None
-        self._requests: dict[tuple[bool, str], tuple[str, dict[str, Raw]]] = {}
+        self._requests: dict[tuple[bool, str], Asked] = {}
         self._replies: dict[str, Replies] = {}
         self.units = 0
 
@@ -81,7 +95,8 @@ class Survey:
             while len(self._requests) >= WAITING_MOST:
                 self._requests.pop(next(iter(self._requests)))
             kept = {name: Raw(bytes(raw)) for name, raw in params.items()}
-            self._requests[(frame.from_agent, frame.id)] = (frame.method, kept)
+            ref = self._ref(unit, frame.pointer, "start") if frame.method == "session/new" else None
+            self._requests[(frame.from_agent, frame.id)] = Asked(frame.method, kept, ref)
         session = text_of(params.get("sessionId", ABSENT))
         if session is not None and len(self.known.sessions) < SESSIONS_MOST:
             self.known.sessions.add(session)
@@ -96,19 +111,20 @@ class Survey:
             self._mark(MARKS[frame.method])
         folder = text_of(params.get("cwd", ABSENT))
         if session is not None and folder and frame.method in ("session/load", "session/resume"):
-            self._folder(unit, frame, session, folder)
+            self._folder(session, folder, self._ref(unit, frame.pointer, "start"))
 
-    def _folder(self, unit: Unit[LogLine], frame: Frame, session: str, folder: str) -> None:
+    def _folder(self, session: str, folder: str, ref: Ref) -> None:
         if session not in self.known.folders:
             self.known.folders[session] = folder
-            self.known.places[session] = self._ref(unit, frame.pointer, "start")
+            self.known.places[session] = ref
 
     def _mark(self, version: int) -> None:
         if self._marked is None:
             self._marked = version
 
     def _answer(self, unit: Unit[LogLine], frame: Frame) -> None:
-        method, params = self._requests.pop((not frame.from_agent, frame.id or ""), ("", {}))
+        asked = self._requests.pop((not frame.from_agent, frame.id or ""), NOBODY)
+        method, params = asked.method, asked.params
         result = members_of(frame.result)
         if method == "initialize" or (not method and "protocolVersion" in result):
             self._negotiated = whole_number_of(result.get("protocolVersion", ABSENT)) or self._negotiated
@@ -118,8 +134,8 @@ class Survey:
                 self.known.places[""] = self._ref(unit, frame.pointer, "start")
         elif method == "session/new":
             session, folder = text_of(result.get("sessionId", ABSENT)), text_of(params.get("cwd", ABSENT))
-            if session is not None and folder:
-                self.known.folders.setdefault(session, folder)
+            if session is not None and folder and asked.ref is not None:
+                self._folder(session, folder, asked.ref)
         elif method == "session/prompt" and "stopReason" in result:
             self._replies_in(text_of(params.get("sessionId", ABSENT)) or "").turn_over()
         elif method == "elicitation/create":

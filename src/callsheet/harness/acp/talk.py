@@ -46,6 +46,8 @@ from callsheet.records import (
 from callsheet.records.bundle import stream_id
 from callsheet.registry import Registry
 from callsheet.registry.via import numbers
+from callsheet.wire.lossless import lossless
+from callsheet.wire.spans import Spans
 
 MESSAGE_MOST = 4 << 20
 """Bytes of one message; what follows is a message of the same id."""
@@ -219,9 +221,10 @@ class Talk:
                 Held(Raw(b'{"type":"text","text":' + bytes(held.raw) + b"}"), held.exact, held.ref)
             ]
         else:
-            spoken.parts = [Held(item, None, held.ref) for item in items_of(held.raw)]
-            if held.exact is not None and spoken.parts:
-                spoken.parts[0] = spoken.parts[0]._replace(exact=held.exact)
+            spoken.parts = [
+                Held(item, exact_item(held.exact, number), held.ref)
+                for number, item in enumerate(items_of(held.raw))
+            ]
         if message_id is not None:
             self._known[message_id] = spoken
         self._open = spoken
@@ -417,6 +420,12 @@ class Talk:
         record.message_id = text_of(update.get("messageId", ABSENT))
         self._companion(record, "message", pointer)
         return True
+
+
+def exact_item(exact: str | None, number: int) -> str | None:
+    """The exact text of one item of a list that has one (``Held.exact``), where the item needs it."""
+    found = None if exact is None else Spans(exact.encode()).text(f"/{number}")
+    return None if found is None or lossless(found) else found.decode()
 
 
 def words_of(text: object) -> str:

@@ -1,0 +1,111 @@
+"""Logs with frames that were lost, moved or changed: what is left is read, and every fact of it has evidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.native.held import Record, held
+
+S = "sess_1"
+Frame = dict[str, Any]
+
+
+def sent(frame: Frame) -> Frame:
+    return {"dir": "client_to_agent", "ts": "2026-11-30T10:00:00.000Z", "frame": {"jsonrpc": "2.0", **frame}}
+
+
+def came(frame: Frame) -> Frame:
+    return {"dir": "agent_to_client", "ts": "2026-11-30T10:00:01.000Z", "frame": {"jsonrpc": "2.0", **frame}}
+
+
+def update(name: str, **members: Any) -> Frame:
+    params = {"sessionId": S, "update": {"sessionUpdate": name, **members}}
+    return came({"method": "session/update", "params": params})
+
+
+HELLO = sent({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}})
+AGENT = came({"id": 0, "result": {"protocolVersion": 1, "agentInfo": {"name": "toy", "version": "7"}}})
+BEGIN = sent({"id": 1, "method": "session/new", "params": {"cwd": "/home/dev/acme-app"}})
+BEGUN = came({"id": 1, "result": {"sessionId": S}})
+PROMPT = {"id": 2, "method": "session/prompt"}
+LOAD = sent({"id": 3, "method": "session/load", "params": {"sessionId": S, "cwd": "/home/dev/acme-app"}})
+DONE = {"toolCallId": "c1", "status": "completed", "rawOutput": "done"}
+
+
+def read(tmp_path: Path, *lines: Any) -> list[Record]:
+    path = tmp_path / "frames.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return held(path, tmp_path / "out", "acp")
+
+
+def test_a_frame_names_the_session_before_its_request(tmp_path: Path) -> None:
+    (head, *_) = read(tmp_path, HELLO, AGENT, update("plan", entries=[]), BEGIN, BEGUN)
+    assert head["roots"] == {"project": "/home/dev/acme-app"}
+
+
+def test_the_agent_says_its_name_late(tmp_path: Path) -> None:
+    (head, *_) = read(tmp_path, HELLO, BEGIN, BEGUN, AGENT)
+    assert head["agent"] == {"name": "toy", "version": "7"}
+
+
+def test_a_bare_frame_with_half_a_character_is_a_frame(tmp_path: Path) -> None:
+    odd = {"jsonrpc": "2.0", "id": 9, "method": "later/method", "params": {"cwd": "\ud800"}}
+    found = read(tmp_path, HELLO, AGENT, BEGIN, BEGUN, odd, [odd])
+    assert [one["nativeType"] for one in found if one["type"] == "unmapped"][-2:] == ["later/method"] * 2
+
+
+def test_messages_in_pieces_with_half_a_character(tmp_path: Path) -> None:
+    """The blob holds every piece as it was written, the prompt's items, too."""
+    good, odd = {"type": "text", "text": "Running "}, {"type": "text", "text": "a \ud800 command"}
+    found = read(
+        tmp_path,
+        HELLO,
+        AGENT,
+        BEGIN,
+        BEGUN,
+        sent({**PROMPT, "params": {"sessionId": S, "prompt": [good, odd]}}),
+        update("agent_message_chunk", content=good),
+        update("agent_message_chunk", content=odd),
+    )
+    said = [one for one in found if one["type"] == "message"]
+    assert [one["capture"]["content"]["state"] for one in said] == ["external"] * 2
+    blobs = [one["capture"]["content"]["blob"]["blob"].removeprefix("sha256:") for one in said]
+    for name in blobs:
+        (path,) = (tmp_path / "out").glob(f"*/blobs/sha256/{name[:2]}/{name[2:]}")
+        assert json.loads(path.read_bytes()) == [good, odd]
+
+
+def test_a_replay_tells_an_end_that_the_log_has_lost(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        HELLO,
+        AGENT,
+        BEGIN,
+        BEGUN,
+        sent({**PROMPT, "params": {"sessionId": S, "prompt": []}}),
+        update("tool_call", toolCallId="c1", title="ls", kind="execute", status="pending"),
+        came({"id": 2, "result": {"stopReason": "end_turn"}}),
+        LOAD,
+        update("tool_call_update", **DONE),
+        update("tool_call_update", **DONE),
+        came({"id": 3, "result": {}}),
+    )
+    assert [one["status"] for one in found if one["type"] == "tool_result"] == ["completed"]
+
+
+def test_a_result_of_a_replay_whose_terminal_was_told_before(tmp_path: Path) -> None:
+    terminal = {"type": "terminal", "terminalId": "t1"}
+    second = came({"id": 0, "result": {"protocolVersion": 2, "info": {"name": "toy"}}})
+    found = read(
+        tmp_path,
+        update("terminal_update", terminalId="t1", command="ls"),
+        second,
+        sent({"id": 3, "method": "session/resume", "params": {"sessionId": S, "cwd": "/home/dev/acme-app"}}),
+        update("tool_call_update", **DONE, content=[terminal]),
+        came({"id": 3, "result": {}}),
+    )
+    (result,) = (one for one in found if one["type"] == "tool_result")
+    assert result["exec"]["terminalId"] == "t1"
+    assert result["native"]["inherited"] == {"session": S}
