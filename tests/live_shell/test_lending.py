@@ -141,20 +141,21 @@ def test_a_missing_file_is_said_so_that_agents_know_it(folder: Path) -> None:
     play(folder, work)
 
 
+@pytest.mark.parametrize("step", ["sub", "sub/a.txt"])
 def test_a_link_that_is_exchanged_meanwhile_is_not_followed(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "a.txt").write_text("inside")
-    outside = tmp_path / "elsewhere"
-    outside.mkdir()
+    outside = tmp_path / "elsewhere" / "sub"
+    outside.mkdir(parents=True)
     (outside / "a.txt").write_text("outside")
     real = Lender._inside
 
     def late(self: Lender, path: Any) -> tuple[str, ...]:
         steps = real(self, path)
-        (folder / "sub").rename(folder / "old")
-        (folder / "sub").symlink_to(outside)
+        (folder / step).rename(folder / "old")
+        (folder / step).symlink_to(outside.parent / step)
         return steps
 
     monkeypatch.setattr(Lender, "_inside", late)

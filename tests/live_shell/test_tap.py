@@ -248,7 +248,8 @@ time.sleep(60)
 
 
 def test_a_tap_that_is_killed_takes_the_agent_with_it_and_the_recording_ends(tmp_path: Path) -> None:
-    editor = Editor(tmp_path / "out", python(ECHO))
+    stays = "import os, time\nos.write(1, os.read(0, 65536))\ntime.sleep(60)"
+    editor = Editor(tmp_path / "out", python(stays))
     editor.say(SAY)
     editor.until(lambda: SAY in editor.got)
     agent = editor.children()["agent"]

@@ -81,9 +81,19 @@ def test_a_whole_turn(script: str, version: int, tmp_path: Path) -> None:
         assert SECRET in json.dumps(play.sent)
 
 
-def test_an_older_client_gets_the_older_version(tmp_path: Path) -> None:
-    play = run_toy(1, "turn", tmp_path)
-    assert b'"protocolVersion": 1' in play.data
+@pytest.mark.parametrize(
+    ("newest", "asked", "answer"), [(2, 1, 1), (1, 2, 1), (2, 2, 2), (2, 9, 2), (2, 0, 1)]
+)
+def test_the_newest_version_that_both_speak(newest: int, asked: int, answer: int) -> None:
+    ask = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": asked}}
+    done = subprocess.run(
+        [sys.executable, "-m", "callsheet.testing.toy_agent", "--version", str(newest), "turn"],
+        input=json.dumps(ask) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["result"]["protocolVersion"] == answer
 
 
 def test_a_session_is_loaded_with_its_history(tmp_path: Path) -> None:

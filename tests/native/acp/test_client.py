@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from callsheet.harness import LIVE
+from callsheet.harness._port.tails import ending
 from callsheet.harness.acp.client import OPEN_MOST, Client
 from callsheet.seam import (
     Accepted,
@@ -668,6 +669,23 @@ def test_output_is_the_bounded_tail() -> None:
     shown = last_one.text.encode()
     assert whole.endswith(shown)
     assert last_one.omitted_bytes + len(shown) == len(whole)
+
+
+def test_the_tail_of_one_long_line_begins_with_a_whole_character() -> None:
+    for shift in range(4):
+        text, omitted = ending(b"x" * shift + "\N{MUSICAL SYMBOL G CLEF}".encode() * 40_000)
+        assert set(text) == {"\N{MUSICAL SYMBOL G CLEF}"}
+        assert OUTPUT_BYTES - 4 < len(text.encode()) <= OUTPUT_BYTES
+        assert omitted + len(text.encode()) == shift + 160_000
+
+
+def test_half_a_character_at_the_end_waits_for_its_rest() -> None:
+    for whole in ("é", "€", "\N{MUSICAL SYMBOL G CLEF}"):
+        data = whole.encode()
+        for cut in range(1, len(data)):
+            assert ending(b"a" + data[:cut])[0] == "a"
+        assert ending(b"a" + data)[0] == "a" + whole
+    assert ending(b"a\xff")[0] == "a\ufffd"
 
 
 def test_messages_are_bounded() -> None:
