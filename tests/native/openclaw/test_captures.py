@@ -33,7 +33,7 @@ SCENARIOS = (
 )
 
 SENT = dict(zip(SCENARIOS, (3, 1, 1, 3, 2, 5, 3, 5, 1, 4, 2), strict=True))
-"""How many contents each run's own report of a turn holds; it drops older messages of a long one."""
+"""How many contents each run's own report of a turn holds; it cuts a long list of messages short."""
 
 
 @pytest.fixture

@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from callsheet.audit import audit_bundle
 from callsheet.faces.cli import cli
 from callsheet.harness._port import Session
 from callsheet.harness.t3code import T3CODE
+from callsheet.library.importing import Imported, import_sources
+from callsheet.records.bundle import Bundle
 from callsheet.testing.check_harness import check_harness
 from callsheet.testing.desk import Files, read_session
 
@@ -87,3 +90,9 @@ def test_rows(case: Path, regold: bool) -> None:
 def test_a_case_keeps_the_promises_and_says_why(case: Path) -> None:
     assert check_harness(T3CODE, native(case)) == []
     assert len((case / "why.md").read_text(encoding="utf-8").split()) > 20
+
+
+def test_a_case_audits_clean(case: Path, tmp_path: Path) -> None:
+    for one in import_sources([native(case)], tmp_path, kind="t3code"):
+        assert isinstance(one, Imported), one
+        assert list(audit_bundle(Bundle(one.bundle))) == []
