@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -147,6 +148,10 @@ class Recorder:
     Attributes:
         folder: The bundle.
         masked: Frames of which something was masked.
+
+    Raises:
+        UsageError: Another process records this bundle.
+        OSError: It is no new bundle (``create`` makes one).
     """
 
     def __init__(self, folder: Path, agent: LiveAgent) -> None:
@@ -158,9 +163,8 @@ class Recorder:
         self._known = -1
         self._number = 0
         try:
-            self._log = Appended(folder / LOG)
+            self._log = Appended(folder / LOG, empty=True)
             self._book = Book(folder, folder / LOG, agent, self._log.flush)
-            self._manifest()
         except BaseException:
             self._lock.release()
             raise
@@ -175,7 +179,17 @@ class Recorder:
         private_folder(out)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         folder = out.absolute() / f"{agent.name}-{stamp}-{os.urandom(3).hex()}"
-        folder.mkdir(mode=0o700)
+        # A bundle without a manifest is none, not even for a moment: it is made beside its place.
+        part = folder.with_name(f".{folder.name}.part")
+        try:
+            private_folder(part / "native")
+            (part / LOG).touch(mode=0o600)
+            source = NativeSource(id="s0", kind=agent.kind, path=str(folder / LOG), native=LOG)
+            write_manifest(part, Manifest(format=FORMAT, recording=True, sources=[source]), sync=True)
+            part.rename(folder)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
         return cls(folder, agent)
 
     @property
@@ -294,8 +308,6 @@ class Recorder:
 
     def discard(self) -> None:
         """Takes the bundle away again: nothing of the agent is in it."""
-        import shutil
-
         self.release()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -8,6 +8,7 @@ Must never know: what a record means, when to sync.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -35,15 +36,23 @@ class Written(NamedTuple):
 class Appended:
     """A private file that only grows.
 
+    Args:
+        path: The file.
+        empty: It is there already, and empty; else it must not be there.
+
     Attributes:
         size: Bytes that it has, or will have when what is held is written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, empty: bool = False) -> None:
         self.path = path
         private_folder(path.parent)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        self._file = os.open(path, flags, 0o600)
+        new = 0 if empty else os.O_CREAT | os.O_EXCL
+        flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        self._file = os.open(path, flags | new, 0o600)
+        if os.fstat(self._file).st_size:
+            os.close(self._file)
+            raise FileExistsError(errno.EEXIST, "there is something in it already", str(path))
         self._held: list[bytes] = []
         self._hash = hashlib.sha256()
         self.size = 0
