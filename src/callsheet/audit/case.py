@@ -101,7 +101,14 @@ class Case:
             return self.cites[:1]
         if role == "@call":
             return self.calls
-        return [cite for cite in self.cites if cite.role == role]
+        return self._by_role.get(role, [])
+
+    @cached_property
+    def _by_role(self) -> dict[str, list[Cite]]:
+        found: dict[str, list[Cite]] = {}
+        for cite in self.cites:
+            found.setdefault(cite.role, []).append(cite)
+        return found
 
     def applies(self, fact: Fact, cite: Cite) -> bool:
         """Whether an entry speaks of this record and ref."""

@@ -147,15 +147,18 @@ class Reading:
             why = "the record cites nothing"
             return Cites([], [Claim(("native", "refs"), refs, None, why)], False)
         unread = False
+        seen: set[str] = set()
         for index, ref in enumerate(refs):
             if not isinstance(ref, dict):
                 found.claims.append(Claim(("native", "refs", index), ref, None, "no ref"))
                 continue
-            if ref in refs[:index]:
+            mark = repr(sorted(ref.items()))
+            if mark in seen:
                 found.claims.append(
                     Claim(("native", "refs", index, "source"), ref.get("source"), None, "cited twice")
                 )
                 continue
+            seen.add(mark)
             name = ref.get("source")
             source = self.sources.all.get(name) if isinstance(name, str) else None
             if source is None or (listed is not None and name not in listed):

@@ -636,3 +636,90 @@ def test_a_patch_without_headers_stands_with_its_only_file_or_with_none(read: Re
         log.update("tool_call_update", toolCallId="c", status="completed", content=content)
         told = read(log).one("file_change")["changes"]
         assert [("patch" in one) for one in told] == ([True] if len(paths) == 1 else [False, False])
+
+
+def test_usage_is_kept_as_it_was_reported(read: Read) -> None:
+    log = Log(1)
+    log.prompt()
+    log.update("usage_update", used=3, size=10, cost={"amount": 0.5, "currency": "USD"})
+    log.agent(id=2, result={"stopReason": "end_turn", "usage": {"totalTokens": 4, "cachedReadTokens": 1}})
+    session, turn = read(log).of("usage")
+    assert (session["scope"], session["contextUsed"], session["contextWindow"]) == ("session", 3, 10)
+    assert session["counts"] == [{"name": "cost.amount", "value": 0.5}]
+    assert session["_meta"] == {"callsheet/currency": "USD"}
+    assert (turn["scope"], [one["value"] for one in turn["counts"]]) == ("turn", [4, 1])
+    assert "percent" not in session
+
+
+def test_modes_and_options_have_no_record_and_are_kept_whole(read: Read) -> None:
+    log = Log(1)
+    log.update("current_mode_update", currentModeId="plan")
+    log.update("config_option_update", configOptions=[{"id": "model"}])
+    log.update("available_commands_update", availableCommands=[])
+    sheet = read(log)
+    kept = {one["nativeType"]: one["value"]["frame"]["params"]["update"] for one in sheet.of("unmapped")}
+    assert kept["session/update/current_mode_update"]["currentModeId"] == "plan"
+    assert len(kept) == 3
+
+
+def test_a_cancel_interrupts_the_turn_and_ends_no_call(read: Read) -> None:
+    log = Log(1)
+    log.prompt()
+    log.update("tool_call", toolCallId="c", title="x", status="in_progress")
+    log.ask(5, toolCall={"toolCallId": "c"}, options=OPTIONS)
+    log.client(method="session/cancel", params={"sessionId": SESSION})
+    log.answer(5, outcome="cancelled")
+    log.agent(id=2, result={"stopReason": "cancelled"})
+    sheet = read(log)
+    assert (sheet.one("turn")["status"], sheet.one("turn")["reason"]) == ("interrupted", "cancelled")
+    assert sheet.one("permission")["decision"] == "cancelled"
+    assert sheet.last("tool_result") == []
+    assert sheet.unmapped["session/cancel"] == 1
+
+
+def test_a_version_that_was_agreed_stands_on_the_session(read: Read) -> None:
+    assert [read(Log(version)).records[0]["native"]["extra"] for version in (1, 2)] == [
+        {"protocolVersion": 1},
+        {"protocolVersion": 2},
+    ]
+    middle = Log()
+    middle.update("agent_message", messageId="m", content=[{"type": "text", "text": "x"}])
+    head = read(middle).records[0]
+    assert "extra" not in head["native"]
+    assert [ref["role"] for ref in head["native"]["refs"]] == ["member"]
+
+
+def test_two_messages_that_take_turns_cannot_grow_a_stream_without_bound() -> None:
+    log = Log(2)
+    for number in range(1000):
+        log.update("agent_message_chunk", messageId=f"m{number % 2}", content={"type": "text", "text": "x"})
+    sheet = sheet_of(log.data)
+    assert sum(len(one["content"][0]["text"]) for one in sheet.last("message")) == 1000
+    assert max(len(one["native"]["refs"]) for one in sheet.of("message")) <= 100
+
+
+def test_a_record_has_the_time_of_its_own_frames(read: Read) -> None:
+    log = Log(2)
+    log.prompt()
+    log.line(
+        dir="agent_to_client",
+        frame={
+            "jsonrpc": "2.0",
+            "method": "session/update",
+            "params": {
+                "sessionId": SESSION,
+                "update": {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "x"},
+            },
+        },
+    )
+    log.update("state_update", state="idle", stopReason="end_turn")
+    assert [one.get("ts") for one in read(log).of("tool_call")] == [None]
+
+
+def test_content_that_replaces_drops_what_was_appended(read: Read) -> None:
+    log = Log(2)
+    item = {"type": "content", "content": {"type": "text", "text": "one"}}
+    log.update("tool_call_update", toolCallId="c", content=[item])
+    log.update("tool_call_content_chunk", toolCallId="c", content={"type": "content", "content": {"type": "text", "text": "two"}})
+    log.update("tool_call_update", toolCallId="c", content=[item], status="completed")
+    assert read(log).one("tool_result")["displayContent"] == [{"type": "text", "text": "one"}]

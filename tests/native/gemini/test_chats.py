@@ -266,3 +266,20 @@ def test_every_call_of_the_captures_is_there(shared: Path) -> None:
         found = {one["callId"]: one["status"] for one in sheet.last("tool_result")}
         assert {name: found.get(name) for name in wanted} == wanted
         assert {one["callId"] for one in sheet.last("tool_call")} == set(wanted)
+
+
+def test_a_message_that_is_logged_again_is_no_reply() -> None:
+    told = message("gemini", "m1", toolCalls=[call()])
+    again = {"$set": {"messages": [told, response("c1", output="hi")]}}
+    assert "content" not in chat(told, response("c1", output="hi"), again).one("tool_result")
+    silent = message("gemini", "m2", thoughts=[])
+    assert "content" not in chat(told, response("c1", output="hi"), silent).one("tool_result")
+    spent = message("gemini", "m2", tokens={"input": 1})
+    assert "content" in chat(told, response("c1", output="hi"), spent).one("tool_result")
+
+
+def test_the_session_cites_the_line_that_names_it() -> None:
+    sheet = Sheet(b"".join(json.dumps(line).encode() + b"\n" for line in (message("user", content="Go."), HEAD)))
+    head = sheet.records[0]
+    assert head["nativeSessionId"] == SESSION
+    assert [(ref["line"], ref["role"]) for ref in head["native"]["refs"]] == [(1, "member"), (2, "member")]
