@@ -33,6 +33,9 @@ CALLS = frozenset(
 
 
 ID_LIMIT = 10**18
+"""Numbers of requests are smaller."""
+ACTIONS = ("accept", "decline", "cancel")
+"""What a client may say to a form."""
 SERVER = ("agent_to_client", "agent", "server", "recv", "out")
 """Spellings of ``dir`` for what the server sent."""
 
@@ -270,6 +273,14 @@ def given_answers(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> A
     return ("answered" if values[0] else "declined") if isinstance(values[0], dict) else MISSING
 
 
+def still_open(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
+    """``pending``, until an answer says something."""
+    for one in case.role_cites("decision"):
+        if isinstance(follow(one.part, "/answers"), dict) or follow(one.part, "/action") in ACTIONS:
+            return MISSING
+    return "pending"
+
+
 def agent_call(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """The call that an agent is told with; the one that it was first told with stays."""
     before = case.before.get("callId") if case.before is not None else None
@@ -278,6 +289,7 @@ def agent_call(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 
 
 FRAMES = {
+    "app_open": still_open,
     "app_agent_call": agent_call,
     "app_form_secret": form_secret,
     "app_form_redacted": form_redacted,

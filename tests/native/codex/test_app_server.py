@@ -12,6 +12,9 @@ import zstandard
 from tests.native.codex.conftest import Sheet
 from tests.native.codex.frames import CWD, THREAD, TURN, Wire, every_frame, sheet_of
 
+from callsheet.library.importing import Failure, import_sources
+from callsheet.testing.lies import unseen
+
 
 COMMAND = "item/commandExecution/requestApproval"
 PATCH = "item/fileChange/requestApproval"
@@ -704,3 +707,13 @@ def test_a_connection_with_every_frame(tmp_path: Path) -> None:
     kinds = {record["type"] for stream in sheet.streams.values() for record in stream}
     assert kinds >= {"tool_call", "tool_result", "permission", "input_request", "hook", "terminal", "subagent", "plan"}
     assert b"hunter22" not in b"".join(line for stream in sheet.reading.streams for line in stream.lines)
+
+
+def test_no_lie_about_frames_lies_unseen(tmp_path: Path) -> None:
+    log = tmp_path / "frames.jsonl"
+    log.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in every_frame()))
+    (made,) = import_sources([log], tmp_path / "out", kind="codex-app-server")
+    assert not isinstance(made, Failure)
+    told: list[tuple[str, str]] = []
+    assert list(unseen(made.bundle, told)) == []
+    assert len(told) > 500

@@ -13,7 +13,9 @@ from tests.native.codex.conftest import Sheet
 from tests.native.codex.frames import sheet_of
 
 from callsheet.harness.codex import CODEX_APP_SERVER
+from callsheet.library.importing import Failure, import_sources
 from callsheet.testing.check_harness import check_harness
+from callsheet.testing.lies import unseen
 
 VERSIONS = ["0.98.0", "0.115.0", "0.130.0", "0.163.0", "0.171.0"]
 CASES = [
@@ -34,6 +36,12 @@ def logs(shared: Path, version: str) -> list[Path]:
 def test_captures_keep_every_promise(version: str, shared: Path, tmp_path: Path) -> None:
     for log in logs(shared, version):
         sheet_of(log.read_bytes(), tmp_path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_lie_about_a_capture_lies_unseen(version: str, shared: Path, tmp_path: Path) -> None:
+    found = list(import_sources(logs(shared, version), tmp_path, kind="codex-app-server"))
+    assert [list(unseen(one.bundle)) for one in found if not isinstance(one, Failure)] == [[]] * len(found)
 
 
 def test_a_capture_reads_the_same_from_any_desk(shared: Path) -> None:
