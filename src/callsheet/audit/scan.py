@@ -14,6 +14,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from callsheet.audit.aliases import unwrapped
@@ -147,7 +148,7 @@ class Scan:
             self.units.setdefault(unit.record, Units())
         self._servers = [row for row in registry.provider if row.get("server")] if registry else []
         self._listed = [row for row in registry.provider if row.get("servers")] if registry else []
-        self.configured: set[str] = set()
+        self.configured: list[tuple[int, frozenset[str]]] = []
         self.tools: dict[str, str] = {}
         self.has_units = reads = registry is not None and source.entry.kind in registry.harness.kinds
         self.entries = Entries() if registry is not None and registry.marks.parent else None
@@ -219,7 +220,7 @@ class Scan:
         for row in self._servers:
             self._note_pair(row, root)
         for row in self._listed:
-            self._note_listed(row, root)
+            self._note_listed(row, number, root)
 
     def _take_units(self, number: int, root: Any) -> None:
         """Notes the units of a line, in the order of their places."""
@@ -299,15 +300,22 @@ class Scan:
             pair = (server, tool)
             self.named[call_id] = pair if self.named.setdefault(call_id, pair) == pair else None
 
-    def _note_listed(self, row: dict[str, Any], root: Any) -> None:
+    def _note_listed(self, row: dict[str, Any], number: int, root: Any) -> None:
         """Servers that a frame lists, and the tools that a frame names for calls."""
-        self.configured.update(one for _, one in walk(root, row["servers"], ()) if isinstance(one, str))
+        if matches(row.get("listed", {}), root):
+            servers = (one for _, one in walk(root, row["servers"], ()) if isinstance(one, str) and one)
+            self.configured.append((number, frozenset(servers)))
         ids = [one for _, one in walk(root, row["calls"], ())]
         named = [one for _, one in walk(root, row["tools"], ())]
         if len(ids) == len(named):
             self.tools.update(
                 (one, tool) for one, tool in zip(ids, named, strict=True) if isinstance(one, str)
             )
+
+    def servers_at(self, line: int) -> frozenset[str]:
+        """The servers that were configured when a line was written."""
+        at = bisect_right(self.configured, line, key=itemgetter(0))
+        return self.configured[at - 1][1] if at else frozenset()
 
     def run_of(self, line: int) -> int:
         """How many runs have begun up to a line."""

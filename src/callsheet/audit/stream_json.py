@@ -27,9 +27,10 @@ def is_framed(case: Case, cite: Cite) -> bool:
     return cite.source.entry.kind in case.registry.marks.frames
 
 
-def _track(case: Case, root: Any) -> Any:
-    found = (follow(root, pointer) for pointer in case.registry.marks.track)
-    return next((one for one in found if isinstance(one, str) and one), None)
+def _track(case: Case, root: Any) -> list[str | None]:
+    """Whose conversation a frame belongs to: by each of the marks, the first name that is there."""
+    named = ((follow(root, pointer) for pointer in pointers) for pointers in case.registry.marks.track)
+    return [next((one for one in found if isinstance(one, str) and one), None) for found in named]
 
 
 def calls_by_then(case: Case, cite: Cite, native: str) -> int:
@@ -85,8 +86,10 @@ def sole_window(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any
 
 
 def _scope(permissions: list[Any]) -> str:
-    kept = {one.get("destination") if isinstance(one, dict) else None for one in permissions}
-    return "allow_once" if not permissions else "allow_session" if kept == {"session"} else "allow_always"
+    if not permissions:
+        return "allow_once"
+    in_session = all(isinstance(one, dict) and one.get("destination") == "session" for one in permissions)
+    return "allow_session" if in_session else "allow_always"
 
 
 def offers(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:

@@ -13,12 +13,13 @@ from msgspec import Raw
 
 from callsheet.harness._port import Desk
 from callsheet.harness._port.fold import Settled, Tray
-from callsheet.harness._port.parts import ABSENT, members_of, text_of
+from callsheet.harness._port.parts import ABSENT, mark, members_of, text_of
 from callsheet.harness._port.pen import Pen
 from callsheet.harness._port.units import Hole, Reading, Unit
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.claude_code.shapes import text
-from callsheet.harness.claude_code.stream.shapes import Frame, LogLine, frame_of, reading
+from callsheet.harness.claude_code.stream.shapes import Frame, LogLine, frame_of, native_of, reading
+from callsheet.harness.claude_code.stream.shapes import Native as NativeFrame
 from callsheet.harness.claude_code.stream.track import Track
 from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
@@ -68,7 +69,7 @@ class Fold:
             if len(self._early) < EARLY_MOST:
                 self._early.append((source, unit, frame))
                 return []
-            self._begin(None, source, None)
+            self._let_in(source)
         if self._opens(frame):
             assert frame is not None
             self._begin(text(frame.native.session_id), source, frame)
@@ -85,8 +86,8 @@ class Fold:
 
     def close(self) -> list[Settled]:
         """The end of the log: what has not settled is written as it stands."""
-        if self._main is None and (self._early or self._sources):
-            self._begin(None, self._sources[0], None)
+        if self._early or self._main is None:
+            self._let_in(self._sources[0])
         for track in self._tracks.values():
             track.close()
         return self._given()
@@ -126,7 +127,7 @@ class Fold:
         return self._main
 
     def _begin(self, name: str | None, source: SourceEntry, frame: Frame | None) -> None:
-        """Begins the stream of a session, at the frame that says who it is."""
+        """Begins the stream of a session, at the frame that says who it is; what waited goes first."""
         pen = Pen(self._desk, self._veil, Tray(name, self._out), self._roots(frame))
         record = SessionRecord(format=FORMAT, agent=Agent(name="claude-code"), sources=self._sources)
         record.native_session_id = name
@@ -144,10 +145,15 @@ class Fold:
         track = Track(self._desk, pen, self._registry, version)
         self._main = self._tracks[name] = track
         self._session = name
+        self._let_in(source)
+
+    def _let_in(self, source: SourceEntry) -> None:
+        """What waits is folded: into the session that has come, or that which is there."""
         early, self._early = self._early, []
+        self._there(source)
         for place, unit, one in early:
             if isinstance(unit, Hole):
-                pen.gap(place, unit)
+                self._there(place).pen.gap(place, unit)
             else:
                 self._take(place, unit, one)
 
@@ -179,13 +185,14 @@ class Fold:
         above = self._tracks.get(home, main)
         pen = Pen(self._desk, self._veil, Tray(name, self._out), {})
         pen.take(source, frame.unit, frame.ts)
+        own = pen.ref("member")
         record = SessionRecord(
             format=FORMAT,
             agent=Agent(name="claude-code", version=main.version),
             native_session_id=self._session,
             sources=self._sources,
             ts_meaning="received" if frame.wrapped and frame.ts else None,
-            native=Native(refs=[*self._origin, pen.ref("member")]),
+            native=Native(refs=[*(ref for ref in self._origin if ref != own), own]),
         )
         if home is not None:
             record.parent = Parent(session=stream_id(home), call_id=above.seen.sole(parent))
@@ -205,7 +212,7 @@ class Fold:
         main = self._there(source)
         if frame is None:
             main.pen.take(source, unit)
-            main.pen.unmapped("line" if unit.native is not None else None)
+            main.pen.unmapped(_type_in(unit))
             return
         if frame.from_agent:
             main = self._tracks.get(text(frame.native.session_id), main)
@@ -218,7 +225,7 @@ class Fold:
             track = self._tracks.get(told, main) if told is not None else main
         track.pen.take(source, frame.unit, frame.ts)
         if not self._mapped(track, source, frame):
-            track.pen.unmapped(_native_type(frame), Raw(frame.unit.readable()))
+            track.pen.unmapped(_native_type(frame.native), Raw(frame.unit.readable()))
 
     def _mapped(self, track: Track, source: SourceEntry, frame: Frame) -> bool:
         """Writes the records of a frame; False when it is left unmapped."""
@@ -268,7 +275,7 @@ class Fold:
             case "elicitation":
                 track.asks.elicitation(name, members)
             case "hook_callback":
-                track.hooks.callback(name, members)
+                return track.hooks.callback(name, members)
             case _:
                 return False
         return True
@@ -305,6 +312,14 @@ class Fold:
         return False
 
 
-def _native_type(frame: Frame) -> str | None:
-    kind, subtype = frame.kind, frame.native.subtype
+def _type_in(unit: Unit[LogLine]) -> str | None:
+    """The type of a line that is no frame, or of what a log wraps without a word that we know of who sent it."""
+    line = unit.native
+    wrapped = line is not None and line.dir is not None and mark(line.frame) == b"{"
+    data = bytes(line.frame) if line is not None and wrapped else unit.readable()
+    return _native_type(native_of(data)) if mark(Raw(data)) == b"{" else None
+
+
+def _native_type(native: NativeFrame) -> str | None:
+    kind, subtype = text(native.type), native.subtype
     return f"{kind}/{subtype}" if kind is not None and isinstance(subtype, str) else kind

@@ -29,18 +29,18 @@ class Hooks:
         self._events = {row.native: row for row in registry.hook_event}
         self._callbacks: dict[str, tuple[Hook, Ref]] = {}
 
-    def _event(self, native: str | None) -> str:
-        known = self._events.get(native or "")
-        return known.event if known is not None else native or "unknown"
+    def _event(self, native: str) -> str:
+        known = self._events.get(native)
+        return known.event if known is not None else native
 
     def run(self, members: dict[str, Raw], ended: bool) -> bool:
-        """``hook_started`` or ``hook_response``; False without an id, by which alone the two are one run."""
+        """``hook_started`` or ``hook_response``; False without its id, by which alone the two are one run, or its event."""
         pen = self._pen
-        name = text_of(members.get("hook_id", ABSENT))
-        if name is None:
+        name, event = (text_of(members.get(member, ABSENT)) for member in ("hook_id", "hook_event"))
+        if name is None or event is None:
             return False
         record = Hook(
-            event=self._event(text_of(members.get("hook_event", ABSENT))),
+            event=self._event(event),
             hook_id=name,
             name=text_of(members.get("hook_name", ABSENT)),
             native=Native(refs=[pen.ref("hook")]),
@@ -64,11 +64,13 @@ class Hooks:
             pen.forget(f"hook {name}")
         return True
 
-    def callback(self, name: str, members: dict[str, Raw]) -> None:
-        """``hook_callback``: a hook that the host itself runs."""
+    def callback(self, name: str, members: dict[str, Raw]) -> bool:
+        """``hook_callback``: a hook that the host itself runs; False if it names no event."""
         told = members_of(members.get("input", ABSENT))
         native = text_of(told.get("hook_event_name", ABSENT))
-        known = self._events.get(native or "")
+        if native is None:
+            return False
+        known = self._events.get(native)
         record = Hook(
             event=self._event(native),
             hook_id=name,
@@ -82,6 +84,7 @@ class Hooks:
         assert record.native is not None
         self._callbacks[name] = (record, record.native.refs[0])
         self._pen.revise(f"hook {name}", record)
+        return True
 
     def returned(self, name: str, response: dict[str, Raw]) -> bool:
         """The host's answer to a callback."""

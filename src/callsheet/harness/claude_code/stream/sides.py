@@ -148,7 +148,7 @@ class FrameAsides(Asides):
         """Makes ready; ``seen`` knows the inputs of the calls that start processes."""
         self._seen = seen
         self._requests: dict[str, str] = {}
-        self._unasked: OrderedDict[str, tuple[InputRequest, Ref]] = OrderedDict()
+        self._unasked: OrderedDict[str, tuple[InputRequest, Ref, str | None]] = OrderedDict()
         self._foreground: set[str] = set()
 
     def _input_of(self, result: ToolResult, call: CallPlace | None) -> dict[str, Any]:
@@ -167,19 +167,22 @@ class FrameAsides(Asides):
             return
         asked = value_of(block.input)
         questions = questions_of(asked.get("questions") if isinstance(asked, dict) else None)
-        if questions:
+        if questions and call_id not in self._requests:
             ref = self._pen.ref("call", f"/message/content/{index}")
             self._unasked[call_id] = (
                 InputRequest(request_id=call_id, call_id=call_id, mode="questions", questions=questions),
                 ref,
+                self._pen.ts,
             )
             if len(self._unasked) > KEPT_MOST:
                 self._write_unasked(*self._unasked.popitem(last=False))
 
-    def _write_unasked(self, call_id: str, held: tuple[InputRequest, Ref]) -> None:
-        record, ref = held
+    def _write_unasked(self, call_id: str, held: tuple[InputRequest, Ref, str | None]) -> None:
+        record, ref, ts = held
         record.id_source, record.native = "derived", Native(refs=[ref])
+        now, self._pen.ts = self._pen.ts, ts
         self._pen.revise(f"ask {call_id}", record)
+        self._pen.ts = now
         self._questions[call_id] = record
 
     def settle(self) -> None:
