@@ -15,12 +15,18 @@ from msgspec import UNSET
 from callsheet.registry import Registry
 from callsheet.registry.when import MISSING, follow, matches
 
+WAYS = frozenset(
+    {"agent_to_client", "client_to_agent", "agent", "client", "server", "recv", "send", "out", "in"}
+)
+"""Words for who sent a frame."""
+
 
 def unwrapped(root: Any) -> Any:
     """The frame that a line wraps, or the line."""
-    if isinstance(root, dict) and isinstance(root.get("frame"), dict) and "dir" in root:
-        return root["frame"]
-    return root
+    if not isinstance(root, dict) or not isinstance(root.get("frame"), dict):
+        return root
+    way = root.get("dir")
+    return root["frame"] if isinstance(way, str) and way in WAYS else root
 
 
 def aliased(registry: Registry, root: Any) -> Any:

@@ -172,7 +172,8 @@ def is_refused(case: Case) -> bool:
 
 def still_open(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """A request waits as long as no frame ends it."""
-    return MISSING if case.role_cites("decision") or case.role_cites("cancel") else "pending"
+    ends = any(case.role_cites(role) for role in ("decision", "cancel", "result"))
+    return MISSING if ends else "pending"
 
 
 def secret_form(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:

@@ -86,7 +86,9 @@ def provider(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any:
         pair: tuple[str, str] | None = None
         if "servers" in row:
             tool = scan.tools.get(_native_id(case, cite) or "")
-            makers = [one for one in scan.servers_at(cite.line) if tool and composite(prefix, one, tool) == name]
+            makers = [
+                one for one in scan.servers_at(cite.line) if tool and composite(prefix, one, tool) == name
+            ]
             pair = (makers[0], tool) if tool is not None and len(makers) == 1 else None
         elif row["identity"] == "unknown":
             found = {"kind": row["kind"], "identity": "unknown"}

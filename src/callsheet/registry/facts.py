@@ -179,7 +179,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         frames: Kinds of sources that are frame logs: a line may wrap a frame, as ``{dir, frame}``. Their frames have
             the names of ``[[alias]]`` besides their own, and name no version: the session record's counts.
         silent: Roles of frames that say nothing of a record by themselves: pieces that a completed part replaces.
-        track: On a frame, what tells whose conversation it belongs to: of each list of pointers, the first that is there.
+        track: On a frame, what tells whose conversation it is: of each list of pointers, the first that is there.
     """
 
     version: str = ""

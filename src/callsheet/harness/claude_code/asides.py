@@ -136,6 +136,7 @@ class Asides:
         questions = questions_of(use.questions) or (asked.questions if asked else None)
         status = {"denied": "declined", "cancelled": "cancelled"}.get(verdict.status)
         native = self._pen.native("result", self._block)
+        native.refs = [*native.refs, *self._ask_refs(asked)]
         if not questions:
             if asked is None and status is not None:
                 self._early[result.call_id] = (status, native.refs)  # it stands before its call (decision 1)
@@ -174,6 +175,11 @@ class Asides:
         self._pen.write(record)
 
     # -- terminals ----------------------------------------------------------------------------------------------
+
+    def _ask_refs(self, asked: InputRequest | None) -> list[Ref]:
+        """What shows the id of a question, where it is not the call's."""
+        del asked
+        return []
 
     def _start_terminal(self, result: ToolResult, use: ToolUse, call: CallPlace | None) -> None:
         terminal_id = text(use.backgroundTaskId)

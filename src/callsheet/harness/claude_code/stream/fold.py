@@ -272,6 +272,7 @@ class Fold:
                 track.asks.begin(name, "question", members, call_id)
             case "can_use_tool":
                 track.asks.permission(name, members)
+                track.results.asked_about(text_of(members.get("tool_use_id", ABSENT)))
             case "elicitation":
                 track.asks.elicitation(name, members)
             case "hook_callback":
@@ -313,10 +314,8 @@ class Fold:
 
 
 def _type_in(unit: Unit[LogLine]) -> str | None:
-    """The type of a line that is no frame, or of what a log wraps without a word that we know of who sent it."""
-    line = unit.native
-    wrapped = line is not None and line.dir is not None and mark(line.frame) == b"{"
-    data = bytes(line.frame) if line is not None and wrapped else unit.readable()
+    """The type of a line that is no frame."""
+    data = unit.readable()
     return _native_type(native_of(data)) if mark(Raw(data)) == b"{" else None
 
 

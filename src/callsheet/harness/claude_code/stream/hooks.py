@@ -34,7 +34,7 @@ class Hooks:
         return known.event if known is not None else native
 
     def run(self, members: dict[str, Raw], ended: bool) -> bool:
-        """``hook_started`` or ``hook_response``; False without its id, by which alone the two are one run, or its event."""
+        """``hook_started`` or ``hook_response``; False without an event, or the id by which alone both are one run."""
         pen = self._pen
         name, event = (text_of(members.get(member, ABSENT)) for member in ("hook_id", "hook_event"))
         if name is None or event is None:

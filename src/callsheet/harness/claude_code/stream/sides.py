@@ -126,6 +126,12 @@ class FrameResults(Results):
                 self._again(kept, (ref,))
                 self._kept[kept.key] = kept._replace(unsent=False)
 
+    def asked_about(self, call_id: str | None) -> None:
+        """A request about a call comes after its result: the decision is the request's (ASR-278)."""
+        for kept in list(self._kept.values()):
+            if kept.call_id == call_id:
+                self._again(kept, ())
+
     def _again(self, kept: Kept, more: tuple[Ref, ...]) -> None:
         pen = self._pen
         now, source, ts, written, trail = pen.unit, pen.source, pen.ts, pen.written, pen.trail
@@ -159,6 +165,10 @@ class FrameAsides(Asides):
 
     def _ask_id(self, call_id: str) -> str:
         return self._requests.get(call_id, call_id)
+
+    def _ask_refs(self, asked: InputRequest | None) -> list[Ref]:
+        shown = asked.native if asked is not None and asked.request_id != asked.call_id else None
+        return shown.refs[:1] if shown is not None else []
 
     def after_call(self, block: NativeBlock, call_id: str, index: int, sidechain: bool) -> None:
         """A question waits for the request by which the host is asked, which has an id of its own."""
@@ -269,7 +279,8 @@ class FrameAsides(Asides):
             if call_id is not None and len(self._foreground) < KEPT_MOST * 4:
                 self._foreground.add(call_id)
             return False
-        if self.is_agent(task):
+        before = self._terminals.get(task)
+        if self.is_agent(task) or (before is not None and before.status != "running"):
             return False
         call = self._seen.call(call_id)
         asked = self._seen.input_of(call_id) if call_id is not None else {}

@@ -20,7 +20,7 @@ from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.attached import Attached
 from callsheet.harness.claude_code.calls import Told
 from callsheet.harness.claude_code.events import Events, Lines, counts_of
-from callsheet.harness.claude_code.shapes import CALLS, NativeBlock, NativeMessage, text
+from callsheet.harness.claude_code.shapes import CALLS, NativeBlock, NativeMessage, is_text, text
 from callsheet.harness.claude_code.stream.asks import Asks
 from callsheet.harness.claude_code.stream.hooks import Hooks
 from callsheet.harness.claude_code.stream.pieces import Pieces
@@ -30,6 +30,9 @@ from callsheet.harness.claude_code.stream.sides import FrameAsides, FrameResults
 from callsheet.harness.claude_code.talk import Talk
 from callsheet.records import Compaction, Error, Message, Ref, Turn, Usage
 from callsheet.registry import Registry, StateRule
+
+SAID = frozenset({"thinking", "redacted_thinking", "image", "document"})
+"""Types of blocks beside text and calls that become records of what the model said."""
 
 
 class FrameEvents(Events):
@@ -114,7 +117,8 @@ class Track:
             return
         inference = text(message.id)
         pen, listed = self.pen, message.content if isinstance(message.content, list) else []
-        if message.model != "<synthetic>" and line.isApiErrorMessage is not True:
+        by_model = message.model != "<synthetic>" and line.isApiErrorMessage is not True
+        if by_model and (isinstance(message.content, str) or any(_is_said(block) for block in listed)):
             self.results.replied(inference)
         self.talk.titles = self.seen.tools(frame.native.tool_use_meta)
         for index, block in enumerate(listed):
@@ -265,6 +269,13 @@ class Track:
         """The end of the log: what waits is written as it stands."""
         self.pieces.flush()
         self.asides.settle()
+
+
+def _is_said(block: NativeBlock) -> bool:
+    """Whether a block becomes a record of what the model said."""
+    if block.type == "text":
+        return is_text(block.text)
+    return isinstance(block.type, str) and (block.type in CALLS or block.type in SAID)
 
 
 def _says(members: dict[str, Raw], row: StateRule) -> bool:
