@@ -24,7 +24,7 @@ from callsheet.testing.check_harness import check_reading
 from callsheet.testing.desk import Files, Reading, read_session
 from tests.native.claude_code.conftest import FOLDER, SESSION, Made
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "claude-code"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "claude-code" / "projects"
 
 
 def older() -> Iterator[dict[str, Any]]:
