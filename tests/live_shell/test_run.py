@@ -63,6 +63,7 @@ def test_exit_codes(start: Start, agent_of: Agent, tmp_path: Path, turn: Any, co
         (("fake", "--agent", "true", ""), 2, "the prompt is empty"),
         (("fake", "--agent", "true", "-"), 2, "the prompt is empty"),
         (("fake", "--agent", "'", "x"), 2, "--agent '"),
+        (("fake", "--agent", "ws://host:1", "x"), 2, "--agent ws://host:1: agents at an address are not"),
         (("fake", "--agent", "true", "--out", "{out}", "x"), 4, "fake: did not start: the agent ended with"),
     ],
 )

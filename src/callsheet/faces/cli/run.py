@@ -84,6 +84,8 @@ def run(
         words = shlex.split(command) if command else None
     except ValueError as error:
         raise UsageError(f"--agent {command}: {error}") from None
+    if words and "://" in words[0]:
+        raise UsageError(f"--agent {words[0]}: agents at an address are not supported; give a command")
     if words is None and not agent.programs:
         raise UsageError(f"{harness}: needs --agent COMMAND")
     if previews and not as_json:
