@@ -20,6 +20,7 @@ from callsheet.testing.desk import Files, Reading, read_session
 SCHEMA = Path(__file__).parent / "schema"
 THREAD = "th-1"
 NOW = "2026-10-26T18:00:00.000Z"
+SECRET = "zz-FAKE-token-000111"
 
 
 class State:
@@ -153,6 +154,15 @@ def read(state: State, **options: Any) -> Sheet:
     """The one thread of a database."""
     (sheet,) = sheets(state.close(), **options)
     return sheet
+
+
+def nowhere(data: bytes, secret: str) -> None:
+    """Asserts that a secret stands in no form in what was written; a short one as no text of its own."""
+    if len(secret) > 4:
+        for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
+            assert form.encode() not in data
+    else:
+        assert f'"{secret}"'.encode() not in data
 
 
 @pytest.fixture
