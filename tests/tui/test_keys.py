@@ -249,6 +249,24 @@ def test_side_pane(source: Path) -> None:
     drive(source, test, size=(140, 50))
 
 
+def test_the_pane_is_scrolled_by_keys(source: Path) -> None:
+    async def test(on: Driven) -> None:
+        await on.read()
+        await on.press("j", "p", "o")
+        assert on.screen.focused is on.screen.pane
+        title = on.title
+        await on.press("j", "j")
+        assert (on.screen.pane.scroll_offset.y, on.title) == (2, title)
+        await on.press("G")
+        await on.until(lambda: "file 29 of part 0" in on.text)
+        await on.press("g", "pagedown", "pageup")
+        assert on.screen.pane.scroll_offset.y == 0
+        await on.press("o", "j")
+        assert on.title != title
+
+    drive(source, test)
+
+
 def test_session_pane(source: Path) -> None:
     async def test(on: Driven) -> None:
         await on.read()

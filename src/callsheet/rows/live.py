@@ -21,6 +21,7 @@ from msgspec import Raw, Struct
 
 from callsheet.pairing import Tally, tally
 from callsheet.records import (
+    ENCODER,
     InputRequest,
     Message,
     Permission,
@@ -31,6 +32,7 @@ from callsheet.records import (
     ToolResult,
     Unknown,
     Usage,
+    decode,
 )
 from callsheet.registry.when import MISSING
 from callsheet.rows.calls import kind_of
@@ -187,6 +189,9 @@ class LiveRows:
             number = self._begin(stream)
         growing = self._streams[number]
         known = len(growing.pairing)
+        # What an adapter just made may hold texts as they stood in its frames; only the line says what they are.
+        settled = decode(ENCODER.encode(record))
+        record = settled if isinstance(settled, Record) else record
         if record.seq < known:
             return  # a replay: it is there already
         if record.seq > known:

@@ -136,10 +136,9 @@ class Ask:
                 if self._option is not None:
                     yield "Words for the agent (Enter without words: none)"
                     return
+                texts = (request.command, request.description, request.reason)
                 yield f"? {request.title}"
-                for text in (request.command, request.description, request.reason):
-                    if text and text != request.title:
-                        yield text
+                yield from dict.fromkeys(text for text in texts if text and text != request.title)
             case Questions():
                 question = request.questions[self._step]
                 head = question.header or request.title

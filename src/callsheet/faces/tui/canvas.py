@@ -555,10 +555,15 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
     # -- events -------------------------------------------------------------------------------------------------
 
     def on_resize(self, _: Resize) -> None:
-        """Lays out anew for another width, with the selected row where it was."""
-        line = self._line_of_cursor()
+        """Lays out anew for another size, with the selected row where it was, or still at the end."""
+        line, was_at_end = self._line_of_cursor(), self.at_end
         self._start_anew()
-        if len(self):
+        if not len(self):
+            return
+        if self.following and was_at_end:
+            self.cursor = len(self) - 1
+            self._to_end()
+        else:
             self._show_at(self.cursor, line)
 
     def on_click(self, event: Click) -> None:

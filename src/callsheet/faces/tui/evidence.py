@@ -29,11 +29,13 @@ class Evidence:
     """The evidence of one bundle, opened when it is first asked for.
 
     Args:
-        bundle: The bundle; None where there is none (a stream without its bundle, a run that goes on).
+        bundle: The bundle; None where there is none (a stream without its bundle).
+        growing: It is still being recorded, so it is opened anew for each row.
     """
 
-    def __init__(self, bundle: Path | None) -> None:
+    def __init__(self, bundle: Path | None, *, growing: bool = False) -> None:
         self._bundle = bundle
+        self._growing = growing
         self._audit: Audit | None = None
 
     def close(self) -> None:
@@ -44,10 +46,14 @@ class Evidence:
 
     def of(self, row: Row) -> list[Explanation] | str:
         """What is known of the evidence of a row's records, or why nothing is."""
-        if row.provisional:
+        if row.provisional and not self._growing:
             return "the file is still being read; its evidence can be shown when it is"
+        if row.state == "running" and not row.native:
+            return "not recorded yet: this is what the agent announced"
         if self._bundle is None:
             return "a stream without its bundle has no native sources beside it"
+        if self._growing:
+            self.close()
         try:
             if self._audit is None:
                 self._audit = Audit(Bundle(self._bundle))

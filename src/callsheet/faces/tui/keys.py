@@ -55,6 +55,7 @@ LOOKING: tuple[Key, ...] = (
     Key("p", "p", "pane", "the selected row whole, beside the sheet"),
     Key("s", "s", "session", "the session as a whole: sources, counts, what has no row"),
     Key("e", "e", "evidence", "where each fact of the row stands in its source, and what was not recorded"),
+    Key("o", "o", "enter_pane", "into the pane, to scroll it; again: back to the rows"),
     Key("f", "f", "follow", "follow new rows while you are at the end"),
     Key("y", "y", "copy('title')", "copy the main input"),
     Key("Y", "Y", "copy('row')", "copy the whole row as text"),

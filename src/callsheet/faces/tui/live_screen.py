@@ -44,7 +44,8 @@ def result_words(result: TurnResult) -> Span:
     words, style = _ENDS[type(result).__name__]
     more = [getattr(result, name, None) for name in ("message", "reason")]
     detail = next((one for one in more if one), None)
-    return Span(f"{words}: {detail}" if detail and detail != "end_turn" else words, style)
+    says_more = detail and detail != "end_turn" and detail.lower() not in words
+    return Span(f"{words}: {detail}" if says_more else words, style)
 
 
 class LiveScreen(SheetScreen):
@@ -64,6 +65,7 @@ class LiveScreen(SheetScreen):
     def __init__(self, running: Running, *, looks: str) -> None:
         super().__init__(Stored.of_nothing(running.name), looks=looks)
         self.running = running
+        running.on_end = self._draw_events
         self._events: list[Event] = []
         self._timer: Timer | None = None
         self._asked_to_stop = False
@@ -93,7 +95,7 @@ class LiveScreen(SheetScreen):
         except CallsheetError as error:
             self.post_message(self.Failed(error))
             return
-        self.show(Shown(rows=running.rows))
+        self.show(Shown(rows=running.rows, bundle=running.bundle, growing=True))
         self.sheet.following = True
         self._said = None
         if running.wanted.prompt is None:

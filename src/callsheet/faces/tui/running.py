@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
@@ -113,6 +113,7 @@ class Running:
         result: How the last turn ended.
         closed: How the session ended.
         busy: A turn is running.
+        on_end: Called when a turn has its result.
     """
 
     def __init__(self, wanted: Wanted) -> None:
@@ -122,6 +123,7 @@ class Running:
         self.result: TurnResult | None = None
         self.closed: Closed | None = None
         self.busy = False
+        self.on_end: Callable[[], None] = lambda: None
         self._session: Session | None = None
         self._files: RecordFiles | None = None
         self._prompts: asyncio.Queue[str | None] = asyncio.Queue()
@@ -192,6 +194,7 @@ class Running:
                 yield event
             self.result = await turn.result()
             self.busy = False
+            self.on_end()
         self.closed = await self.close()
         async for event in session.rest():
             yield event

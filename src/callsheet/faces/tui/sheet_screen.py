@@ -153,7 +153,7 @@ class SheetScreen(Screen[None]):
         before, at = self.shown.rows, self.sheet.at
         follows = self.sheet.following and (self.sheet.at_end or not len(before))
         self._evidence.close()
-        self._evidence = Evidence(shown.bundle)
+        self._evidence = Evidence(shown.bundle, growing=shown.growing)
         self.shown = shown
         self._look = look_with_folders(self._look, shown.session)
         self.sheet.put_look(self._look)
@@ -267,6 +267,13 @@ class SheetScreen(Screen[None]):
         """The evidence of the selected row."""
         self._show_pane("evidence")
 
+    def action_enter_pane(self) -> None:
+        """Into the pane, or back to the rows."""
+        if self._pane and self.focused is not self.pane:
+            self.pane.focus()
+        else:
+            self.sheet.focus()
+
     # -- moving -------------------------------------------------------------------------------------------------
 
     def action_move(self, by: int) -> None:
@@ -284,11 +291,17 @@ class SheetScreen(Screen[None]):
             self.sheet.turn_page(by)
 
     def action_home(self) -> None:
-        """The first row."""
-        self.sheet.select(0)
+        """The first row; in the pane, its first line."""
+        if self.focused is self.pane:
+            self.pane.scroll_to(y=0, animate=False)
+        else:
+            self.sheet.select(0)
 
     def action_end(self) -> None:
-        """The last row."""
+        """The last row; in the pane, its last line."""
+        if self.focused is self.pane:
+            self.pane.scroll_to(y=self.pane.virtual_size.height, animate=False)
+            return
         self.sheet.to_end()
         self._draw_bar()
 

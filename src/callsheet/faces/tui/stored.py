@@ -44,6 +44,7 @@ class Shown(Struct, kw_only=True):
         tally: Counts of all its streams.
         provisional: It is still being read, and anything may change.
         bundle: Where its evidence can be looked up.
+        growing: The bundle is still being recorded.
         hidden: What has no row, and how often.
         doubts: What was worth saying about its sources.
     """
@@ -53,6 +54,7 @@ class Shown(Struct, kw_only=True):
     tally: Tally = field(default_factory=Tally)
     provisional: bool = False
     bundle: Path | None = None
+    growing: bool = False
     hidden: dict[str, int] = {}
     doubts: Sequence[Diagnostic] = ()
 

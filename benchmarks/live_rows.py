@@ -1,0 +1,150 @@
+"""Measures rows that go on, and the screen that shows them, while events come.
+
+    python benchmarks/live_rows.py [--calls 30000] [--rate 1000] [--seconds 6]
+
+The rows of a made-up run of many calls are fed with records and previews, first as fast as they are taken, then at a
+steady rate to a screen on which keys are pressed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from callsheet.faces.tui.app import Workbench
+from callsheet.faces.tui.live_screen import LiveScreen
+from callsheet.faces.tui.running import Running, Wanted
+from callsheet.records import Record, decode
+from callsheet.rows.live import LiveRows
+from callsheet.seam import CallPreview, Event, OutputPreview, Recorded, TurnChanged, Wish
+from callsheet.testing.fake import FAKE
+
+
+class Run:
+    """A made-up run: its events, and its records to be read again."""
+
+    def __init__(self) -> None:
+        self.records: list[bytes] = []
+
+    def fetch(self, _: str, number: int) -> Record:
+        """A record again."""
+        found = decode(self.records[number])
+        assert isinstance(found, Record)
+        return found
+
+    def _record(self, **members: object) -> Event:
+        number = len(self.records)
+        self.records.append(msgspec.json.encode({"seq": number, "id": f"r{number}", **members}))
+        return Recorded("main", self.fetch("main", number))
+
+    def events(self, calls: int) -> Iterator[Event]:
+        """A call is announced, recorded, speaks four times, and has a result."""
+        yield TurnChanged("running")
+        for number in range(calls):
+            call = f"c{number}"
+            command = {"command": f"make part{number}"}
+            yield CallPreview(call=call, name="Bash", input=msgspec.json.encode(command).decode())
+            yield self._record(
+                type="tool_call", callId=call, callIdSource="native", name="Bash", input=command
+            )
+            text = ""
+            for line in range(4):
+                text += f"line {line} of part {number}\n"
+                yield OutputPreview(call=call, text=text)
+            content = [{"type": "text", "text": text}]
+            yield self._record(
+                type="tool_result", callId=call, linkage="exact", status="completed", content=content
+            )
+
+
+def told(name: str, times: list[float]) -> None:
+    """Prints a line of figures."""
+    times = sorted(one * 1000 for one in times)
+    p95 = times[min(int(len(times) * 0.95), len(times) - 1)]
+    print(f"{name:40} median {times[len(times) // 2]:6.2f} ms   p95 {p95:6.2f} ms   of {len(times)}")
+
+
+def fast(calls: int) -> None:
+    """Rows alone."""
+    run = Run()
+    rows = LiveRows(run.fetch)
+    count, taken = 0, []
+    begin = time.perf_counter()
+    for event in run.events(calls):
+        rows.apply(event)
+        count += 1
+        if count % 33 == 0:
+            at = time.perf_counter()
+            rows.take()
+            taken.append(time.perf_counter() - at)
+    seconds = time.perf_counter() - begin
+    print(f"{count:,} events, {len(rows):,} rows in {seconds:.1f} s: {count / seconds:,.0f} events a second")
+    told("what changed in 33 events", taken)
+
+
+async def shown(rate: int, seconds: float) -> None:
+    """A screen that follows, with keys."""
+    run = Run()
+    running = Running(Wanted(agent=FAKE, wish=Wish(cwd="/"), out=Path("/nowhere")))
+    running.rows = LiveRows(run.fetch)
+    screens: list[LiveScreen] = []
+
+    class Fed(LiveScreen):
+        def _read(self) -> None:  # type: ignore[override]
+            from callsheet.faces.tui.stored import Shown
+
+            self.show(Shown(rows=running.rows))
+            self.sheet.following = True
+
+    def first(looks: str) -> LiveScreen:
+        screens.append(Fed(running, looks=looks))
+        return screens[0]
+
+    app = Workbench(first, looks="dark")
+    async with app.run_test(size=(100, 40)) as pilot:
+        await pilot.pause(0.5)
+        screen = screens[0]
+        events = run.events(10**9)
+        draws: list[float] = []
+        keys: list[float] = []
+        begin = time.perf_counter()
+        given = 0
+        while (now := time.perf_counter()) < begin + seconds:
+            due = int((now - begin) * rate) - given
+            screen._events += [next(events) for _ in range(max(due, 0))]
+            given += max(due, 0)
+            at = time.perf_counter()
+            screen._draw_events()
+            draws.append(time.perf_counter() - at)
+            if len(draws) % 10 == 0:
+                at = time.perf_counter()
+                screen.action_move(-1 if len(draws) % 20 else 1)
+                screen._on_timer_update()
+                keys.append(time.perf_counter() - at)
+            await asyncio.sleep(1 / 30)
+        print(f"{given:,} events at {rate:,} a second, {len(screen.sheet):,} rows on the screen")
+        told("an update of the screen's rows", draws)
+        told("a key, and the screen drawn anew", keys)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"memory {memory:.0f} MB (with the made-up run)")
+
+
+def main() -> None:
+    """Runs both."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calls", type=int, default=30_000)
+    parser.add_argument("--rate", type=int, default=1_000)
+    parser.add_argument("--seconds", type=float, default=6)
+    asked = parser.parse_args()
+    fast(asked.calls)
+    asyncio.run(shown(asked.rate, asked.seconds))
+
+
+if __name__ == "__main__":
+    main()
