@@ -11,10 +11,8 @@ Must never know: files, clocks, how rows are drawn.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -39,7 +37,8 @@ from callsheet.rows.calls import kind_of
 from callsheet.rows.context import View
 from callsheet.rows.growing import Growing
 from callsheet.rows.inputs import title_of
-from callsheet.rows.nested import DEEPEST, Nested
+from callsheet.rows.nested import Nested
+from callsheet.rows.order import Order
 from callsheet.rows.roll import WHOLE
 from callsheet.rows.row import Limits, Output, Row, RowKind, State
 from callsheet.rows.text import Blob, cut, first_line, raw_value
@@ -86,21 +85,6 @@ class LiveChange(Struct):
     anew: bool
 
 
-class _Segment(NamedTuple):
-    """Rows that stand together: some of a stream's, or previews.
-
-    Attributes:
-        start: Position of the first.
-        stream: Number of the stream; -1 for previews.
-        low: The first of them among the stream's rows; -1 for the notice before a stream that no call leads to.
-    """
-
-    start: int
-    stream: int
-    low: int
-    depth: int
-
-
 class _Preview(Struct):
     key: int
     row: Row
@@ -133,9 +117,8 @@ class LiveRows:
         self._aliases: dict[int, int] = {}
         self._origins: dict[int, int] = {}
         self._next = -1
-        self._size = 0
         self._asked: set[str] = set()
-        self._segments: list[_Segment] | None = None
+        self._order = Order(self._streams, self._numbers, self._previews)
         self._changed: set[int] = set()
         self._added: set[int] = set()
         self._anew = False
@@ -175,7 +158,7 @@ class LiveRows:
             self._previews.clear()
             self._outputs.clear()
             self.waiting.clear()
-            self._segments = None
+            self._order.forget()
             for number, stream in enumerate(self._streams):
                 self._changed |= {self._key(number, first) for first in stream.end_turn()}
         elif was == "settled":
@@ -211,7 +194,7 @@ class LiveRows:
             growing.begin_turn()
         self._streams.append(growing)
         self._anew |= number > 0
-        self._segments = None
+        self._order.forget()
         return number
 
     def _read(self, stream: str, number: int) -> Record | Unknown:
@@ -226,7 +209,7 @@ class LiveRows:
         if isinstance(record, Usage) and number == 0:
             reported = (record.context_used, record.context_window, record.percent)
             self._usage = record if reported != (None, None, None) else self._usage
-        self._segments = None
+        self._order.forget()
         if isinstance(record, Permission | InputRequest):
             self._asked.add(record.request_id)
         taken = [key for key in self._moot(record) if key in self._previews]
@@ -263,12 +246,10 @@ class LiveRows:
         """A record takes the place of its preview, and its identity."""
         before = next(iter(self._previews))
         preview = self._previews.pop(key)
-        self._segments = None
-        records = [segment.stream for segment in self._layout() if segment.stream >= 0]
-        growing = self._streams[stream]
+        self._order.forget()
+        index = self._streams[stream].index_of(first)
         # Where other rows stand between the preview and the record, they change their order.
-        is_last = records[-1:] == [stream] and growing.index_of(first) == len(growing) - 1
-        self._anew |= before != key or not is_last
+        self._anew |= before != key or index is None or not self._order.is_last(stream, index)
         own = _own_key(stream, first)
         self._aliases[own] = preview.key
         self._origins[preview.key] = own
@@ -281,7 +262,7 @@ class LiveRows:
             self._added.discard(preview.key)
             self._changed.discard(preview.key)
             self._anew = True
-            self._segments = None
+            self._order.forget()
 
     def _preview(self, key: _Key, row: Row) -> None:
         held = self._previews.get(key)
@@ -297,7 +278,7 @@ class LiveRows:
         self._previews[key] = _Preview(self._next, row)
         self._added.add(self._next)
         self._next -= 1
-        self._segments = None
+        self._order.forget()
 
     def _is_recorded(self, key: _Key) -> bool:
         kind, name = key
@@ -383,63 +364,12 @@ class LiveRows:
         own = _own_key(stream, first)
         return self._aliases.get(own, own)
 
-    def _layout(self) -> list[_Segment]:
-        if self._segments is None:
-            self._segments = []
-            self._size = 0
-            self._lay_out()
-        return self._segments
-
-    def _lay_out(self) -> None:
-        left = dict.fromkeys(range(1, len(self._streams)))
-        if self._streams:
-            self._walk(0, 0, left)
-        while left:
-            number = next(iter(left))
-            del left[number]
-            self._put(number, -1, 1, 1)
-            self._walk(number, 1, left)
-        self._put(-1, 0, len(self._previews), 0)
-
-    def _put(self, stream: int, low: int, count: int, depth: int) -> None:
-        assert self._segments is not None
-        if count:
-            self._segments.append(_Segment(self._size, stream, low, depth))
-            self._size += count
-
-    def _walk(self, number: int, depth: int, left: dict[int, None]) -> None:
-        growing = self._streams[number]
-        low = 0
-        for index, child in self._children(growing):
-            if child in left and depth < DEEPEST:
-                del left[child]
-                self._put(number, low, index + 1 - low, depth)
-                self._walk(child, depth + 1, left)
-                low = index + 1
-        self._put(number, low, len(growing) - low, depth)
-
-    def _children(self, growing: Growing) -> list[tuple[int, int]]:
-        found = []
-        for name, (first, record) in growing.agents.items():
-            index, number = growing.index_of(first), self._numbers.get(name)
-            if index is not None and number is not None:
-                found.append((index, record, number))
-        return [(index, number) for index, _, number in sorted(found)]
-
-    def _place(self, at: int) -> tuple[_Segment, int]:
-        layout = self._layout()
-        if not 0 <= at < len(self):
-            raise IndexError(at)
-        segment = layout[bisect_right(layout, at, key=lambda one: one.start) - 1]
-        return segment, at - segment.start
-
     def __len__(self) -> int:
-        self._layout()
-        return self._size
+        return len(self._order)
 
     def key(self, at: int) -> int:
         """The identity of the row at a position, from its preview on."""
-        segment, inner = self._place(at)
+        segment, inner = self._order.place(at)
         if segment.stream < 0:
             return self._preview_at(inner).key
         if segment.low < 0:
@@ -449,21 +379,12 @@ class LiveRows:
     def position(self, key: int) -> int | None:
         """Where a row stands now; None when it is gone."""
         own = self._origins.get(key, key)
-        layout = self._layout()
         if own < 0:
             inner = next((at for at, one in enumerate(self._previews.values()) if one.key == own), None)
-            return None if inner is None else layout[-1].start + inner
+            return None if inner is None else self._order.position(-1, inner)
         stream, first = divmod(own, _STREAM)
         index = -1 if first == _STREAM - 1 else self._streams[stream].index_of(first)
-        if index is None:
-            return None
-        found = None
-        for segment in layout:
-            if segment.stream == stream and (
-                segment.low == index if index < 0 else 0 <= segment.low <= index
-            ):
-                found = segment
-        return None if found is None else found.start + index - found.low
+        return None if index is None else self._order.position(stream, index)
 
     def _preview_at(self, inner: int) -> _Preview:
         for at, preview in enumerate(self._previews.values()):
@@ -473,7 +394,7 @@ class LiveRows:
 
     def nested(self, at: int, *, whole: bool = False) -> Nested:
         """The row at a position, and its depth."""
-        segment, inner = self._place(at)
+        segment, inner = self._order.place(at)
         if segment.stream < 0:
             preview = self._preview_at(inner)
             return Nested(0, self._put_output(preview.key, preview.row))
