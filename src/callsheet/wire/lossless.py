@@ -184,35 +184,62 @@ _DIGITS = bytes(48 if 48 <= i < 58 else 101 if i in b"eE" else 43 if i in b"+-" 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _QUOTE, _OPEN, _BRACKET = b'"{['
-_SMALL = 256
+_SMALL = 16384
 _SHORT_SCALAR = re.compile(rb"-?[0-9]{1,15}|true|false|null").fullmatch
 """A scalar other than a string that no reader can get wrong."""
 _DEEP = 8
 
 
 def fits(text: bytes | msgspec.Raw, deep: int = 0) -> bool:
-    """The cheap half of ``lossless``: whether every number of a well-formed JSON text survives (ASR-032).
+    """``lossless`` for a text that the fast lane has read (it refuses unpaired surrogates), and cheaper.
 
-    For texts that stand in a record as their own bytes, where repeated keys stay visible. The text must have been
-    checked by the fast lane (which refuses unpaired surrogates). Long strings, most of what agents write, are passed
-    over whole.
+    For texts that stand in a record as their own bytes: every number survives (ASR-032), and no object has a member
+    twice, of which one reader would see the first and another the last. Long strings, most of what agents write, are
+    passed over whole.
     """
     first = memoryview(text)[0] if len(text) else 0
     if first == _QUOTE:
         return True
-    if len(text) <= _SMALL or deep > _DEEP:
-        return _digits_fit(bytes(text))
+    if first not in (_OPEN, _BRACKET) or deep > _DEEP:
+        # A scalar, white space in front, or nested deeply.
+        return _digits_fit(bytes(text)) and (b"{" not in bytes(text) or _survives(bytes(text)))
     try:
-        parts = _members(text).values() if first == _OPEN else _items(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        # A scalar, white space in front, or a key that the fast lane refuses: the digits decide.
-        return _digits_fit(bytes(text))
+        if len(text) <= _SMALL and _encode(_decode_any(text)) == bytes(text):
+            return _digits_fit(bytes(text))
+        if first == _OPEN:
+            members = _members(text)
+            if _tight_length(members) != len(text):
+                return _fits_loosely(bytes(text), deep)
+            parts = list(members.values())
+        else:
+            parts = _items(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _survives(bytes(text))  # a key that the fast lane refuses
     for part in parts:
         first = memoryview(part)[0]
         if first == _QUOTE or _SHORT_SCALAR(part):
             continue
         if not (fits(part, deep + 1) if first in (_OPEN, _BRACKET) else _digits_fit(bytes(part))):
             return False
+    return True
+
+
+def _tight_length(members: dict[str, msgspec.Raw]) -> int:
+    """The length of an object of these members without white space, escapes in keys, or a member written twice."""
+    return 1 + max(1, sum(len(name.encode()) + len(value) + 4 for name, value in members.items()))
+
+
+def _fits_loosely(text: bytes, deep: int) -> bool:
+    """``fits`` for an object with white space or escapes in keys, or one that has a member twice."""
+    tight = _compact(text, indent=-1)
+    return fits(tight, deep) if len(tight) < len(text) else _survives(text)
+
+
+def _survives(text: bytes) -> bool:
+    try:
+        _slow(text, _pairs, _number)
+    except NotJson:
+        return False
     return True
 
 
@@ -251,12 +278,10 @@ def _plainly_lossless(text: bytes) -> bool:
     Its length is the sum of its members' lengths; a repeated key would leave a rest.
     """
     members = _members(text)
-    length = 1
-    for name, value in members.items():
+    for value in members.values():
         if memoryview(value)[0] != _QUOTE and not _SHORT_SCALAR(value):
             return False
-        length += len(name.encode()) + len(value) + 4
-    return length == len(text) or (not members and len(text) == 2)
+    return _tight_length(members) == len(text)
 
 
 def has_lone_surrogate(text: str) -> bool:

@@ -92,7 +92,12 @@ class Events:
         if line.rendered is not None:
             native["rendered"] = line.rendered
         notices: list[str] = []
-        for rule in self._lines.of(f"attachment/{kind}", native):
+        rows = self._lines.of(f"attachment/{kind}", native)
+        if not rows:
+            # A kind that no row knows by name: what is rendered is what the model was told all the same.
+            unknown = "hook_*" if isinstance(kind, str) and kind.startswith("hook_") else "*"
+            rows = self._lines.of(f"attachment/{unknown}", native)
+        for rule in rows:
             if rule.becomes == "hook":
                 self._hook(attached)
             elif rule.becomes == "message":
@@ -102,9 +107,6 @@ class Events:
                 self._notice(f"attachment/{kind}", words, raw_json(attached), "/attachment")
             elif rule.becomes == "terminal" and isinstance(attached.get("prompt"), str):
                 notices.append(attached["prompt"])
-        if not self._pen.written and line.rendered is not None:
-            # A kind of attachment that no row knows: its rendered text is what the model was told all the same.
-            self._told("hook" if str(kind).startswith("hook_") else "harness", attached, line.rendered)
         return notices
 
     def _told(self, author: str, attached: dict[str, Any], rendered: Any) -> None:

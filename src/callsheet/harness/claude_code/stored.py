@@ -240,7 +240,9 @@ class ClaudeCode:
             sources = family.sources(None) + attached.sources
             if family.main is not None:
                 reader = Reader(desk, family.main, stream, registry, attached, streams, sources)
-                reader.head(family.main.survey.session_id or session.native_id, None, [])
+                # No line that can be read names the session: then the file does.
+                own = family.main.survey.session_id or PurePath(family.main.path).name.partition(".jsonl")[0]
+                reader.head(own, None, [])
                 reader.body()
                 _agents(reader, family, None, told)
             else:

@@ -134,7 +134,7 @@ class Agents:
             agent_id=agent_id,
             call_id=(before.call_id if before else None) or (self._single(call_id) if call_id else None),
             stream=self._streams.get(agent_id),
-            name=(before.name if before else None) or name,
+            name=name or (before.name if before else None),
             status=status,
             native=self._pen.native(role, pointer),
         )

@@ -107,8 +107,8 @@ class FrameResults(Results):
         due = [kept for kept in self._kept.values() if kept.unsent]
         for kept in due:
             call = self._seen.call(kept.call_id)
-            if call is not None and call.inference is not None and call.inference == inference:
-                continue
+            if call is None or (call.inference is not None and call.inference == inference):
+                continue  # a call that comes after its result may come after this message, too
             self._kept[kept.key] = kept._replace(unsent=False)
             self._seen.replied = True
             self._again(kept, ())
