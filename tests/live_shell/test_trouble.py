@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from callsheet.harness import LIVE
 from callsheet.harness._port import Desk
 from callsheet.harness._port.attested import own_line
 from callsheet.harness._port.fold import Folding
@@ -121,6 +122,23 @@ def test_lines_of_the_recorder_cannot_be_forged(tmp_path: Path) -> None:
         tmp_path, CALL, {"raw": lie}, {"ask": "c1"}, {"raw": lie}, {"done": "c1"}, port=Policy("reject")
     )
     assert [record.decided_by for record in records(one, Permission)] == [None, "policy"]
+
+
+def test_an_agent_that_asks_and_does_not_read(tmp_path: Path) -> None:
+    """What it asks for waits in bounded memory."""
+    big = tmp_path / "big"
+    big.write_text("x" * 1_000_000)
+    ask = {"jsonrpc": "2.0", "method": "fs/read_text_file"}
+    params = {"sessionId": "fake-session", "path": str(big)}
+    flood = [{"frame": {**ask, "id": number, "params": params}} for number in range(60)]
+    agent = next(agent for agent in LIVE if agent.name == "acp")
+    limits = Limits(unread=5_000_000, leave=1, drain=0.3)
+    command = fake_command(turn=[*flood, {"sleep": 30}], deaf=["cancel"])
+    begun = time.monotonic()
+    one = asyncio.run(run_turn(agent, command, tmp_path / "out", limits=limits))
+    assert one.result == Lost("the agent does not read: 5,000,000 bytes wait for it")
+    assert time.monotonic() - begun < 20
+    assert list(check_bundle(Bundle(one.bundle))) == []
 
 
 # -- disks --------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ class Limits(Struct, frozen=True, kw_only=True):
         line: A longer line of the agent's output is no frame; its beginning is kept.
         window: Settled records that a slow reader finds in memory; older ones are read from the disk again.
         previews: Previews that wait for a slow reader.
+        unread: What may wait to be read by the agent; one that does not read it is stopped.
         stderr: The tail of what the agent writes to its standard error.
     """
 
@@ -33,4 +34,5 @@ class Limits(Struct, frozen=True, kw_only=True):
     line: int = 256 << 20
     window: int = 512
     previews: int = 512
+    unread: int = 256 << 20
     stderr: int = 64 << 10

@@ -26,6 +26,10 @@ How = Literal["left", "asked", "killed"]
 """How a process went: by itself when its input was closed, when it was asked to, or by force."""
 
 
+class NotRead(Exception):
+    """The program does not read its input any more, and asks for more and more."""
+
+
 class Cut(NamedTuple):
     """The beginning of a line that was longer than a line may be, and its length."""
 
@@ -155,11 +159,18 @@ class Process:
             yield lines
 
     def send(self, frame: bytes) -> None:
-        """Writes a line to its input; nothing happens when it is closed, or nobody reads it any more."""
+        """Writes a line to its input; nothing happens when it is closed.
+
+        Raises:
+            NotRead: More waits to be read than may wait.
+        """
         stream = self._process.stdin
-        if stream is not None and not stream.is_closing():
-            with contextlib.suppress(OSError, RuntimeError):
-                stream.write(frame + b"\n")
+        if stream is None or stream.is_closing():
+            return
+        if stream.transport.get_write_buffer_size() > self._limits.unread:
+            raise NotRead(f"the agent does not read: {self._limits.unread:,} bytes wait for it")
+        with contextlib.suppress(OSError, RuntimeError):
+            stream.write(frame + b"\n")
 
     async def wait(self) -> None:
         """Waits for the program to end."""

@@ -22,7 +22,7 @@ from callsheet.live.answers import AnswerPort
 from callsheet.live.channel import Channel
 from callsheet.live.lending import Lender
 from callsheet.live.limits import Limits
-from callsheet.live.process import Cut, Process
+from callsheet.live.process import Cut, NotRead, Process
 from callsheet.live.recorder import Recorder
 from callsheet.live.reports import Closed, Turn, end_of
 from callsheet.live.streams import Spot, Written
@@ -483,6 +483,8 @@ class Session:
 
 
 def _words(error: Exception) -> str:
+    if isinstance(error, NotRead):
+        return str(error)
     if isinstance(error, OSError):
         return f"the recording failed: {reason_of(error)}"
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
