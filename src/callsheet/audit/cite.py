@@ -177,6 +177,8 @@ class Reading:
         if "table" in ref and (not source.has_lines or ref.get("offset") is None):
             self._row(index, ref, source, found)
             return
+        if not source.has_lines and "offset" in ref:
+            return  # a place in the lines of chosen rows, which only the bundle's copy has
         path = ("native", "refs", index)
         role = ref["role"] if isinstance(ref.get("role"), str) else ""
         pointer = ref["pointer"] if isinstance(ref.get("pointer"), str) else ""

@@ -114,7 +114,7 @@ def pieces_of(case: Case, role: str) -> list[tuple[Cite, str, Any]]:
             listed, at = part["prompt"], f"{one.pointer}/prompt"
             if isinstance(listed, list):
                 found += [(one, f"{at}/{number}", block) for number, block in enumerate(listed)]
-            else:
+            elif isinstance(listed, str):
                 found.append((one, at, {"type": "text", "text": listed}))
         elif str(part.get("sessionUpdate", "")).endswith("_chunk"):
             found.append((one, f"{one.pointer}/content", part.get("content")))

@@ -283,3 +283,10 @@ def test_the_session_cites_the_line_that_names_it() -> None:
     head = sheet.records[0]
     assert head["nativeSessionId"] == SESSION
     assert [(ref["line"], ref["role"]) for ref in head["native"]["refs"]] == [(1, "member"), (2, "member")]
+
+
+def test_a_response_that_does_not_survive_costs_no_line() -> None:
+    told = message("user", "u", content=[{"functionResponse": {"id": "c1", "response": [2**60, True]}}])
+    sheet = chat(message("gemini", toolCalls=[call()]), told, message("gemini", "m2", content="Done."))
+    assert "content" not in sheet.one("tool_result")
+    assert [one["native"]["refs"][0]["line"] for one in sheet.last("unmapped") if one["nativeType"] == "user"] == [3]

@@ -160,3 +160,16 @@ def test_a_store_that_was_cut_off_is_read_as_far_as_it_goes(store: Path, tmp_pat
         assert bundles or failures
         for bundle in bundles:
             assert list(audit_bundle(bundle)) == []
+
+
+def test_without_a_copy_the_rows_themselves_are_the_evidence(store: Path, tmp_path: Path) -> None:
+    (made,) = import_sources([store], tmp_path / "out", kind="opencode", native=False)
+    assert not isinstance(made, Failure)
+    bundle = Bundle(made.bundle)
+    assert not (bundle.path / "native").exists()
+    assert list(audit_bundle(bundle)) == []
+    base = sqlite3.connect(store)
+    base.execute("UPDATE part SET data = replace(data, 'exit 3', 'exit 4')")
+    base.commit()
+    base.close()
+    assert {one.rule for one in audit_bundle(bundle)} >= {"P-REF"}

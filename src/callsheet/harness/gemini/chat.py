@@ -357,7 +357,8 @@ class Chat:
         """Says which line tells the model; the result that was sent cites it, any other copy is kept as it is."""
         sent = self._survey.delivered(name)
         here = self._pen.unit.line.offset + self._pen.unit.start
-        if sent is None or (sent.place.offset, sent.pointer) != (here, pointer):
+        cited = sent is not None and (sent.place.offset, sent.pointer) == (here, pointer)
+        if sent is None or not cited or self._sent(sent) is None:
             self._pen.written -= 1
 
 
