@@ -25,7 +25,12 @@ def call(log: Log, id: str = "c1", **members: Any) -> None:
 def test_null_is_unchanged_in_v1_and_clears_in_v2(read: Read) -> None:
     for version, title in ((1, "Run"), (2, None)):
         log = Log(version)
-        log.update("tool_call" if version == 1 else "tool_call_update", toolCallId="c", title="Run", rawInput={"a": 1})
+        log.update(
+            "tool_call" if version == 1 else "tool_call_update",
+            toolCallId="c",
+            title="Run",
+            rawInput={"a": 1},
+        )
         log.update("tool_call_update", toolCallId="c", title=None, status="completed")
         record = read(log).one("tool_call")
         assert record.get("title") == title
@@ -180,7 +185,9 @@ def test_a_requests_wording_of_a_call_is_not_merged_into_it(read: Read) -> None:
         ({"outcome": "_acme_later"}, None, None),
     ],
 )
-def test_only_a_known_answer_decides(read: Read, outcome: dict[str, Any], decision: str | None, status: str | None) -> None:
+def test_only_a_known_answer_decides(
+    read: Read, outcome: dict[str, Any], decision: str | None, status: str | None
+) -> None:
     log = Log(2)
     log.ask(0, title="Go on?", options=OPTIONS)
     log.answer(0, **outcome)
@@ -228,7 +235,13 @@ def test_request_ids_count_per_direction_and_come_again(read: Read) -> None:
 
 def test_a_url_is_kept_and_agreement_is_no_more_than_that(read: Read) -> None:
     log = Log(2)
-    params = {"sessionId": SESSION, "mode": "url", "elicitationId": "e", "url": "https://x.invalid", "message": "Sign in"}
+    params = {
+        "sessionId": SESSION,
+        "mode": "url",
+        "elicitationId": "e",
+        "url": "https://x.invalid",
+        "message": "Sign in",
+    }
     log.agent(id=9, method="elicitation/create", params=params)
     log.client(id=9, result={"action": "accept"})
     record = read(log).one("input_request")
@@ -307,8 +320,18 @@ def test_a_terminal_outlives_its_call_and_its_turn(read: Read) -> None:
     log = Log(2)
     log.update("state_update", state="running")
     log.update("terminal_update", terminalId="t", command="npm run dev")
-    log.update("tool_call_update", toolCallId="c", status="completed", content=[{"type": "terminal", "terminalId": "t"}])
-    log.update("state_update", state="idle", stopReason="end_turn", background=[{"type": "terminal", "terminalId": "t"}])
+    log.update(
+        "tool_call_update",
+        toolCallId="c",
+        status="completed",
+        content=[{"type": "terminal", "terminalId": "t"}],
+    )
+    log.update(
+        "state_update",
+        state="idle",
+        stopReason="end_turn",
+        background=[{"type": "terminal", "terminalId": "t"}],
+    )
     chunk(log, b"late")
     log.update("terminal_update", terminalId="t", exitStatus={"exitCode": 1})
     sheet = read(log)
@@ -436,7 +459,9 @@ def test_agents_have_streams_of_their_own(read: Read) -> None:
     log = Log(2)
     log.update("state_update", state="running")
     log.update("subagent_update", **{"sessionId": "kid", "title": "Count", "state": {"state": "running"}})
-    log.lines[-1] = log.lines[-1].replace(b'"params": {"sessionId": "kid"', b'"params": {"sessionId": "sess_1"')
+    log.lines[-1] = log.lines[-1].replace(
+        b'"params": {"sessionId": "kid"', b'"params": {"sessionId": "sess_1"'
+    )
     log.update("tool_call_update", in_session="kid", toolCallId="k", name="Bash", status="completed")
     sheet = read(log)
     assert sheet.last("tool_call", "kid")[0]["name"] == "Bash"
@@ -462,8 +487,15 @@ def test_what_nobody_knows_is_kept_whole(read: Read) -> None:
     log.agent(method="_acme/thing", params={"sessionId": SESSION})
     log.update("tool_call", toolCallId="v1-only")
     sheet = read(log)
-    assert sheet.unmapped == {"session/update/later_variant": 1, "_acme/thing": 1, "session/update/tool_call": 1}
-    assert sheet.of("unmapped")[0]["value"]["frame"]["params"]["update"] == {"sessionUpdate": "later_variant", "y": 2}
+    assert sheet.unmapped == {
+        "session/update/later_variant": 1,
+        "_acme/thing": 1,
+        "session/update/tool_call": 1,
+    }
+    assert sheet.of("unmapped")[0]["value"]["frame"]["params"]["update"] == {
+        "sessionUpdate": "later_variant",
+        "y": 2,
+    }
 
 
 # -- spellings of a log -----------------------------------------------------------------------------------------
@@ -491,7 +523,12 @@ def test_every_spelling_of_a_direction(way: str) -> None:
     ],
 )
 def test_every_spelling_of_a_time(time: dict[str, Any], ts: str | None) -> None:
-    frame = {"jsonrpc": "2.0", "method": "session/prompt", "id": 1, "params": {"sessionId": "s", "prompt": []}}
+    frame = {
+        "jsonrpc": "2.0",
+        "method": "session/prompt",
+        "id": 1,
+        "params": {"sessionId": "s", "prompt": []},
+    }
     sheet = sheet_of(json.dumps({"dir": "client", "frame": frame, **time}).encode() + b"\n")
     assert sheet.one("turn").get("ts") == ts
     assert sheet.records[0]["tsMeaning"] == "received"
@@ -500,7 +537,11 @@ def test_every_spelling_of_a_time(time: dict[str, Any], ts: str | None) -> None:
 def test_bare_frames_are_the_agents_but_for_what_only_a_client_calls() -> None:
     frames = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}},
-        {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 1, "agentInfo": {"name": "a", "version": "1"}}},
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "result": {"protocolVersion": 1, "agentInfo": {"name": "a", "version": "1"}},
+        },
         {"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": "/w"}},
         {"jsonrpc": "2.0", "id": 2, "result": {"sessionId": "s"}},
         {"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": {"sessionId": "s", "prompt": "Hi"}},
@@ -517,10 +558,22 @@ def test_an_agents_half_alone_is_understood() -> None:
     frames = [
         {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 2, "info": {"name": "a"}}},
         {"jsonrpc": "2.0", "id": 2, "result": {"sessionId": "s"}},
-        {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": {
-            "sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "T"}}},
-        {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": {
-            "sessionUpdate": "tool_call_update", "toolCallId": "c", "title": None}}},
+        {
+            "jsonrpc": "2.0",
+            "method": "session/update",
+            "params": {
+                "sessionId": "s",
+                "update": {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "T"},
+            },
+        },
+        {
+            "jsonrpc": "2.0",
+            "method": "session/update",
+            "params": {
+                "sessionId": "s",
+                "update": {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": None},
+            },
+        },
     ]
     sheet = sheet_of(b"".join(json.dumps(one).encode() + b"\n" for one in frames))
     assert sheet.records[0]["nativeSessionId"] == "s"
@@ -529,7 +582,9 @@ def test_an_agents_half_alone_is_understood() -> None:
 
 def test_a_line_with_another_direction_or_without_a_frame_is_unmapped(read: Read) -> None:
     log = Log(1)
-    log.line(dir="sideways", frame={"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": SESSION}})
+    log.line(
+        dir="sideways", frame={"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": SESSION}}
+    )
     log.line(dir="agent_to_client", raw="<EOF>")
     log.line(note="hello")
     sheet = read(log)
@@ -539,8 +594,14 @@ def test_a_line_with_another_direction_or_without_a_frame_is_unmapped(read: Read
 def test_batches_are_read() -> None:
     log = Log(2)
     updates = [
-        {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": SESSION, "update": {
-            "sessionUpdate": "tool_call_update", "toolCallId": "c", "status": status}}}
+        {
+            "jsonrpc": "2.0",
+            "method": "session/update",
+            "params": {
+                "sessionId": SESSION,
+                "update": {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": status},
+            },
+        }
         for status in ("pending", "completed")
     ]
     log.frame("agent", updates)
@@ -569,18 +630,76 @@ ODD: list[Any] = [None, True, 0, -1.5, "x", [], {}, [None], {"a": {"b": []}}, "\
 def test_members_of_any_type_are_survived(value: Any) -> None:
     for version in (1, 2):
         log = Log(version)
-        names = ["toolCallId", "title", "name", "kind", "status", "content", "locations", "rawInput", "rawOutput", "_meta"]
-        for kind in ("tool_call", "tool_call_update", "terminal_update", "terminal_output_chunk", "plan", "plan_update",
-                     "user_message", "agent_message_chunk", "usage_update", "subagent_update", "state_update", "notice",
-                     "compaction_update", "session_message", "tool_call_content_chunk", "session_info_update"):
-            for name in [*names, "terminalId", "data", "output", "exitStatus", "plan", "entries", "messageId", "used",
-                         "cost", "state", "sessionId", "summary", "title", "stopReason", "usage"]:
+        names = [
+            "toolCallId",
+            "title",
+            "name",
+            "kind",
+            "status",
+            "content",
+            "locations",
+            "rawInput",
+            "rawOutput",
+            "_meta",
+        ]
+        for kind in (
+            "tool_call",
+            "tool_call_update",
+            "terminal_update",
+            "terminal_output_chunk",
+            "plan",
+            "plan_update",
+            "user_message",
+            "agent_message_chunk",
+            "usage_update",
+            "subagent_update",
+            "state_update",
+            "notice",
+            "compaction_update",
+            "session_message",
+            "tool_call_content_chunk",
+            "session_info_update",
+        ):
+            for name in [
+                *names,
+                "terminalId",
+                "data",
+                "output",
+                "exitStatus",
+                "plan",
+                "entries",
+                "messageId",
+                "used",
+                "cost",
+                "state",
+                "sessionId",
+                "summary",
+                "title",
+                "stopReason",
+                "usage",
+            ]:
                 log.update(kind, **{"toolCallId": "c", "terminalId": "t", "messageId": "m", name: value})
-        for method in ("session/request_permission", "elicitation/create", "terminal/create", "session/update"):
-            for name in ("options", "subject", "toolCall", "requestedSchema", "update", "command", "args", "title"):
+        for method in (
+            "session/request_permission",
+            "elicitation/create",
+            "terminal/create",
+            "session/update",
+        ):
+            for name in (
+                "options",
+                "subject",
+                "toolCall",
+                "requestedSchema",
+                "update",
+                "command",
+                "args",
+                "title",
+            ):
                 log.agent(id=7, method=method, params={"sessionId": SESSION, name: value})
                 log.client(id=7, result=value)
-                log.client(id=7, result={"outcome": value, "action": value, "content": value, "terminalId": value})
+                log.client(
+                    id=7, result={"outcome": value, "action": value, "content": value, "terminalId": value}
+                )
         log.frame("agent", value)
         log.agent(id=value, method=value, params=value)
         sheet_of(log.data)
@@ -590,7 +709,9 @@ def test_any_chunking_gives_the_same_records_and_the_kit_has_no_complaint(tmp_pa
     log = Log(2)
     log.prompt()
     chunk(log, b"caf\xc3")
-    log.update("tool_call_update", toolCallId="c", name="x", content=[{"type": "terminal", "terminalId": "t"}])
+    log.update(
+        "tool_call_update", toolCallId="c", name="x", content=[{"type": "terminal", "terminalId": "t"}]
+    )
     log.ask(1, title="?", options=OPTIONS)
     log.lines.append(b"{torn")
     log.update("tool_call_update", toolCallId="c", status="cancelled")
@@ -720,6 +841,21 @@ def test_content_that_replaces_drops_what_was_appended(read: Read) -> None:
     log = Log(2)
     item = {"type": "content", "content": {"type": "text", "text": "one"}}
     log.update("tool_call_update", toolCallId="c", content=[item])
-    log.update("tool_call_content_chunk", toolCallId="c", content={"type": "content", "content": {"type": "text", "text": "two"}})
+    log.update(
+        "tool_call_content_chunk",
+        toolCallId="c",
+        content={"type": "content", "content": {"type": "text", "text": "two"}},
+    )
     log.update("tool_call_update", toolCallId="c", content=[item], status="completed")
     assert read(log).one("tool_result")["displayContent"] == [{"type": "text", "text": "one"}]
+
+
+def test_the_changes_of_a_call_stand_before_its_result(read: Read) -> None:
+    log = Log(2)
+    changes = [{"operation": "modify", "path": "/a"}]
+    content = [{"type": "diff", "changes": changes, "patch": {"format": "git_patch", "text": "-x\n+y\n"}}]
+    log.update("tool_call_update", toolCallId="c", status="completed", content=content)
+    sheet = read(log)
+    kinds = [one["type"] for one in sheet.records if one["type"] in ("file_change", "tool_result")]
+    assert kinds == ["file_change", "tool_result"]
+    assert sheet.one("file_change")["state"] == "applied"

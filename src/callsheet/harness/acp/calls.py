@@ -435,12 +435,13 @@ class Calls:
         ended = as_role([call.ended] if call.ended is not None else [], "result")
         record.native = native_of([*ended, *as_role([*told, *call.pieces, *call.refs], "told"), *more])
         record.native.inherited = call.inherited
-        revise_at(pen, f"{call.key} result", record, call.last_ts)
         call.final = status
+        # Before the result: who draws the call when its result has settled has the changes by then.
+        self._changes(call)
+        revise_at(pen, f"{call.key} result", record, call.last_ts)
         call.refs = []
         call.fresh = False
         call.results += 1
-        self._changes(call)
 
     def _rule_part(self, call: Call, pointer: str | None) -> Raw:
         held = call.values.get("rawOutput")
