@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -14,10 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.codex.house import Answering, House, held, living, outputs_in, outside, shell
+from tests.live.codex.house import (
+    Answering,
+    House,
+    agrees_with_rollout,
+    held,
+    living,
+    outputs_in,
+    outside,
+    shell,
+)
 
+from callsheet.audit import audit_bundle
 from callsheet.harness.codex import CODEX_AGENT
 from callsheet.live import Session, prepare
+from callsheet.records.bundle import Bundle
 from callsheet.seam import (
     Answered,
     Completed,
@@ -349,3 +361,34 @@ def test_a_record_is_on_disk_before_it_is_given_out(house: MakeHouse) -> None:
     kinds = [event.record.__class__.__name__ for event in ran.events if isinstance(event, Recorded)]
     assert {"ToolCall", "ToolResult", "Message", "Turn"} <= set(kinds)
     assert not any(isinstance(event, RequestOpened) for event in ran.events)
+
+
+def typed(house: House, out: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
+    """``callsheet run`` as a person would type it: its exit code and what it printed."""
+    command = [sys.executable, "-m", "callsheet", "run", "codex", "--agent", str(house.program), "--json"]
+    command += ["--cwd", str(house.cwd), "--out", str(out), *options, "--", "Please do the task."]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=120)
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_command_runs_it_and_goes_on_with_its_thread(house: MakeHouse, tmp_path: Path) -> None:
+    turns = [respond(outside("c", "echo one")), DONE, respond(shell("d", "echo two")), DONE]
+    with house(turns, **ASKS) as at:
+        code, printed = typed(at, tmp_path / "one", "--answer", "allow")
+        assert code == 0
+        session = printed[0]["nativeSessionId"]
+        (asked,) = [one for one in printed if one.get("status") == "resolved"]
+        assert (asked["type"], asked["decision"], asked["decidedBy"]) == (
+            "permission",
+            "allow_once",
+            "policy",
+        )
+        assert printed[-1]["result"] == "completed"
+        again, more = typed(at, tmp_path / "two", "--resume", session)
+        assert (again, more[0]["nativeSessionId"], more[-1]["result"]) == (0, session, "completed")
+        results = {one["callId"]: one["exec"]["output"] for one in more if one.get("type") == "tool_result"}
+        assert results == {"d": "two\n"}
+        for printing in (printed, more):
+            bundle = Path(printing[-1]["bundle"])
+            agrees_with_rollout(bundle, at)
+            assert list(audit_bundle(Bundle(bundle))) == []
