@@ -75,6 +75,7 @@ def bundles(made: list[Path], streamed: list[Path], tmp_path_factory: pytest.Tem
         *imported([examples / "claude-code" / "frames"], out, "claude-code-stream"),
         *imported([codex / "sessions", codex / "archived_sessions"], out, "codex"),
         *imported([codex / "exec"], out, "codex-exec"),
+        *imported([codex / "app-server"], out, "codex-app-server"),
     ]
 
 
