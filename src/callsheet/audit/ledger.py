@@ -104,6 +104,7 @@ class Ledger:
         self._texts: set[int] = set()
         self.lengths: set[int] = set()
         self._replies: dict[str, tuple[int, int, int]] = {}
+        self._spoken_again: list[tuple[str, int, int]] = []
         self._responses: dict[str, int] = {}
         self._superseded: dict[int, int] = {}
         self._shared: Counter[int] = Counter()
@@ -114,6 +115,8 @@ class Ledger:
         self._makers = array("Q")
         for position, record in self._read():
             self._take(position, record)
+        for said in sorted(self._spoken_again):
+            self._spoke(*said)
         order = sorted(range(len(self._made)), key=self._made.__getitem__)
         self._made = array("q", (self._made[index] for index in order))
         self._makers = array("Q", (self._makers[index] for index in order))
@@ -205,9 +208,18 @@ class Ledger:
         line = refs[0].get("line") if refs else None
         if not by_model or not isinstance(line, int):
             return
-        source = str(refs[0].get("source"))
         inference = record.get("inferenceId")
         mark = hash(inference) if isinstance(inference, str) else 0
+        self._spoke(str(refs[0].get("source")), line, mark)
+        # A record that is written twice was said each time; only the whole stream tells what stands in between.
+        named = ("source", "role", "pointer", "sha256")
+        self._spoken_again += (
+            (str(ref.get("source")), ref["line"], mark)
+            for ref in refs[1:]
+            if isinstance(ref.get("line"), int) and all(ref.get(one) == refs[0].get(one) for one in named)
+        )
+
+    def _spoke(self, source: str, line: int, mark: int) -> None:
         last, last_mark, first = self._replies.get(source, (0, 0, 0))
         if line >= last:
             self._replies[source] = (line, mark, first if mark and mark == last_mark else line)

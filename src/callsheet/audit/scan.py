@@ -309,7 +309,9 @@ class Scan:
         named = [one for _, one in walk(root, row["tools"], ())]
         if len(ids) == len(named):
             self.tools.update(
-                (one, tool) for one, tool in zip(ids, named, strict=True) if isinstance(one, str)
+                (one, tool)
+                for one, tool in zip(ids, named, strict=True)
+                if isinstance(one, str) and isinstance(tool, str)
             )
 
     def servers_at(self, line: int) -> frozenset[str]:

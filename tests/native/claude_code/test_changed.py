@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from tests.audit.frames import Frames
 from tests.native.claude_code.conftest import Made
 from tests.native.held import Record, held
@@ -29,12 +30,33 @@ def of(found: list[Record], kind: str) -> list[Record]:
 def test_attachments_of_kinds_that_nobody_knows(tmp_path: Path) -> None:
     made = Made()
     rendered = [{"content": "Mind the gap."}]
-    for kind in ({"type": "later"}, {"type": "hook_later"}, {}):
+    for kind in ({"type": "later"}, {"type": "hook_later"}, {}, "later"):
         made.add("attachment", attachment=kind, rendered=rendered)
     made.add("attachment", attachment={"type": "later"})
+    made.add("attachment", attachment=["later"])
     found = stored(tmp_path, made)
-    assert [one["author"] for one in of(found, "message")] == ["harness", "hook", "harness"]
-    assert [one["nativeType"] for one in of(found, "unmapped")] == ["attachment/later"]
+    assert [one["author"] for one in of(found, "message")] == ["harness", "hook", "harness", "harness"]
+    assert [one["nativeType"] for one in of(found, "unmapped")] == ["attachment/later", "attachment"]
+
+
+@pytest.mark.parametrize("message", ["words", {"content": {"a": 1}}, {"content": 2**70}])
+def test_messages_of_unusual_shapes_are_kept_whole(tmp_path: Path, message: object) -> None:
+    made = Made()
+    made.add("user", message=message)
+    made.add("assistant", message=message)
+    assert [one["nativeType"] for one in of(stored(tmp_path, made), "unmapped")] == ["user", "assistant"]
+
+
+def test_a_reply_that_is_written_twice(tmp_path: Path) -> None:
+    """The second time it stands after the result: so the result was sent."""
+    made = Made()
+    made.prompt()
+    made.call("t1", message="m1")
+    made.result("t1", "ok")
+    made.said("Done.", message="m2")
+    made.lines.insert(1, made.lines[-1])
+    (result,) = of(stored(tmp_path, made), "tool_result")
+    assert result["content"] == [{"type": "text", "text": "ok"}]
 
 
 def test_a_torn_line_names_no_session(tmp_path: Path) -> None:
@@ -74,3 +96,16 @@ def test_no_reply_shows_that_a_result_was_sent_whose_call_comes_later(tmp_path: 
     log.said("m1", "Running it.")
     log.calls("m2", "t1", "Bash", {"command": "ls"})
     assert not any("content" in one for one in of(framed(tmp_path, log.text), "tool_result"))
+
+
+def test_a_task_of_a_tool_that_nobody_knows(tmp_path: Path) -> None:
+    """Whether it is a shell's or a monitor's is not said; names of tools may be of any type."""
+    log = Frames("t")
+    log.init()
+    for number, name in enumerate(("Bash", "Monitor", "Later")):
+        log.calls(f"m{number}", f"t{number}", name, {"command": "ls"}, tool_use_meta=[{"id": "t0", "tool_name": 7}])
+        told = {"task_id": f"b{number}", "tool_use_id": f"t{number}", "task_type": "local_bash"}
+        log.system("task_started", **told, is_backgrounded=True)
+    log.calls("m9", "t9", "mcp__other__x", {}, tool_use_meta=[{"id": "t9", "tool_name": 7}])
+    found = framed(tmp_path, log.text)
+    assert [one.get("kind") for one in of(found, "terminal")] == ["shell", "monitor", None]

@@ -85,8 +85,7 @@ class Events:
     def attachment(self, line: NativeLine) -> list[str]:
         """Writes the records of an attachment; returns the words of the task notification in it, if there is one."""
         attached = value_of(line.attachment)
-        if not isinstance(attached, dict):
-            return []
+        attached = attached if isinstance(attached, dict) else {}
         kind = attached.get("type")
         native = {"attachment": attached}
         if line.rendered is not None:

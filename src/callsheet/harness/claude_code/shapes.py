@@ -150,9 +150,7 @@ READING = Reading(line_decoder, None, is_record, loose_line)
 
 
 def loose_message(text: Raw) -> NativeMessage | None:
-    """A message of an unusual shape; None when it is neither an object nor a text."""
-    if mark(text) == b'"':
-        return NativeMessage(content=decode(bytes(text)))
+    """A message of an unusual shape; None when it is no object. Content that is neither text nor list is none."""
     if mark(text) != b"{":
         return None
     members = members_for(NativeMessage, text)
@@ -160,8 +158,8 @@ def loose_message(text: Raw) -> NativeMessage | None:
         content = _members.decode(text)["content"]
         if mark(content) == b"[":
             members["content"] = [_loose_block(block) for block in _items.decode(content)]
-        elif mark(content) not in (b'"', b"n"):
-            members["content"] = [_loose_block(content)]
+        elif mark(content) != b'"':
+            members["content"] = None
     return NativeMessage(**members)
 
 

@@ -208,7 +208,7 @@ def _native_type(line: NativeLine) -> str | None:
     if line.type == "attachment":
         attached = value_of(line.attachment)
         kind = attached.get("type") if isinstance(attached, dict) else None
-        return f"attachment/{kind}"
+        return f"attachment/{kind}" if isinstance(kind, str) else "attachment"
     return f"{line.type}/{line.subtype}" if isinstance(line.subtype, str) else line.type
 
 

@@ -30,6 +30,9 @@ KEPT_MOST = 256
 KEPT_BYTES = 8 << 20
 """Results that may still be written again: as many, and as many bytes of their frames."""
 
+STARTS = {"Bash": "shell", "PowerShell": "shell", WATCHES: "monitor"}
+"""What a task is that runs a command, by the tool that started it; of a tool that nobody knows, nobody knows."""
+
 
 class Kept(NamedTuple):
     """A result that was written, to be written again."""
@@ -289,7 +292,7 @@ class FrameAsides(Asides):
         self._terminal(
             Terminal(
                 terminal_id=task,
-                kind="monitor" if call is not None and call.name == WATCHES else "shell",
+                kind=STARTS.get(call.name) if call is not None and call.name is not None else "shell",
                 call_id=known,
                 command=text(asked.get("command")),
                 description=text_of(members.get("description", ABSENT)) or text(asked.get("description")),
