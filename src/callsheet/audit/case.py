@@ -139,6 +139,8 @@ class Case:
             named = {"@path": str(path), "@stem": path.name.partition(".")[0], "@folder": path.parent.name}
             if pointer in named:
                 yield Pointed(pointer, named[pointer])
+            elif pointer == "@table" and cite.table is not None:
+                yield Pointed(pointer, cite.table)
             elif pointer.startswith("@key"):
                 for where, value in walk(cite.key, pointer.removeprefix("@key"), bound, "@key"):
                     yield Pointed(where, value)

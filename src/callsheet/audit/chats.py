@@ -9,6 +9,7 @@ Must never know: importers.
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import Any
 
 from callsheet.audit.case import Case
@@ -212,9 +213,11 @@ def piece_type(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     key = cite.key if isinstance(cite.key, dict) else {}
     if "aggregate_id" in key:
         return "event"
-    if "message_id" in key or "messageID" in part or "/parts/" in cite.pointer:
+    row = "message" if {"id", "session_id"} == key.keys() else None
+    kept = PurePath(cite.source.entry.path.replace("\\", "/")).parts[-3:-2] if cite.key is None else ()
+    if "message_id" in key or "messageID" in part or "/parts/" in cite.pointer or "part" in kept:
         return f"part/{_word(part, 'type')}"
-    if "role" in part or cite.pointer.endswith("/info"):
+    if "role" in part or cite.pointer.endswith("/info") or row or "message" in kept:
         return f"message/{_word(part, 'role') or None}"
     return "todo" if "content" in part else "other"
 

@@ -48,6 +48,7 @@ class Cite(NamedTuple):
         part: What it points at; ``MISSING`` when that is not there.
         sha256: Digest that the ref tells.
         key: Of a row, its key.
+        table: Of a row, its table.
     """
 
     number: int
@@ -60,6 +61,7 @@ class Cite(NamedTuple):
     part: Any
     sha256: str | None
     key: Any = None
+    table: Any = None
 
     @property
     def place(self) -> str:
@@ -227,7 +229,19 @@ class Reading:
         evidence = Evidence("ref", index, place, pointer)
         found.claims.append(Claim(path, ref.get("sha256"), evidence))
         found.good.append(
-            Cite(index, role, source, line or 0, data, root, pointer, part, ref.get("sha256"), ref.get("key"))
+            Cite(
+                index,
+                role,
+                source,
+                line or 0,
+                data,
+                root,
+                pointer,
+                part,
+                ref.get("sha256"),
+                ref.get("key"),
+                ref.get("table"),
+            )
         )
 
     @staticmethod
@@ -266,7 +280,19 @@ class Reading:
             Claim(path, ref.get("sha256"), Evidence("ref", index, source.entry.path, pointer))
         )
         found.good.append(
-            Cite(index, role, source, 0, data, root, pointer, part, ref.get("sha256"), ref.get("key"))
+            Cite(
+                index,
+                role,
+                source,
+                0,
+                data,
+                root,
+                pointer,
+                part,
+                ref.get("sha256"),
+                ref.get("key"),
+                ref["table"],
+            )
         )
 
     @staticmethod

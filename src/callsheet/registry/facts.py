@@ -8,7 +8,7 @@ Pointers: ``/a/0`` from the root of the cited line, ``./a`` from the part that t
 ``../a`` and ``../../a`` from what that part stands in, ``""`` the root, ``*`` each element: the first ``*`` is the
 element that the member's first ``*`` stands for, and so on; one that the member does not bind runs over all elements.
 ``@path``, ``@stem`` and ``@folder`` are the path of the cited source, its file name without suffix, and the name of its
-folder; ``@key/a`` is a member of the cited row's key; ``#`` is the index of the part in its list;
+folder; ``@key/a`` is a member of the cited row's key, ``@table`` its table; ``#`` is the index of the part in its list;
 ``@line/a`` stands in the line that the cited frame stands in (who sent it, when it was received).
 
 Must never know: records as types, what a native line means.

@@ -177,7 +177,9 @@ class Feed:
         if not isinstance(unit, Unit) or len(unit.data) != len(cell.data):
             return Trouble(source, Hole(cell, 0, len(cell.data), "bad_json"))
         raw = Raw(unit.data if unit.exact is None else lossless.encode_clean(unit.exact))
-        name, message = key.get("id"), key.get("message_id")
+        name, message = (
+            one if isinstance(one, str) else None for one in (key.get("id"), key.get("message_id"))
+        )
         what = table if table in ("session", "message", "part", "event") else "other"
         return Piece(
             what, source, unit, "", members_of(raw), raw, name, name if table == "message" else message

@@ -16,10 +16,13 @@ from typing import NamedTuple
 from msgspec import Raw
 
 from callsheet.harness._port.cells import RowPen
-from callsheet.harness._port.parts import ABSENT, members_of, part_at, text_of
+from callsheet.harness._port.parts import ABSENT, members_of, part_at, text_of, value_of
 from callsheet.harness.opencode.feed import Feed, Trouble
 from callsheet.harness.opencode.shapes import Piece, id_of
 from callsheet.records import Ref
+
+SPEECH = frozenset({"text", "reasoning"})
+"""Types of parts that hold words."""
 
 
 class Asked(NamedTuple):
@@ -49,8 +52,8 @@ class Survey:
                 self.session = piece
             elif piece.what == "message":
                 self._message(piece, pen)
-            elif piece.what == "part" and text_of(piece.members.get("type", ABSENT)) == "tool":
-                self._ids[text_of(piece.members.get("callID", ABSENT)) or ""] += 1
+            elif piece.what == "part":
+                self._part(piece)
             elif piece.what == "event":
                 self._event(piece, pen)
 
@@ -59,10 +62,19 @@ class Survey:
         name = piece.message or ""
         number = len(self._order)
         self._order[name] = number
-        if role == "assistant":
-            self.last_reply = number
         pen.take(piece.source, piece.unit)
         self.roles[name] = (role, pen.ref("message", piece.pointer or None))
+
+    def _part(self, piece: Piece) -> None:
+        kind = text_of(piece.members.get("type", ABSENT))
+        if kind == "tool":
+            self._ids[text_of(piece.members.get("callID", ABSENT)) or ""] += 1
+        role, _ = self.roles.get(piece.message or "", ("", None))
+        words = kind in SPEECH and bool(text_of(piece.members.get("text", ABSENT)))
+        own = value_of(piece.members.get("synthetic", ABSENT)) is not True
+        if role == "assistant" and own and (words or kind == "tool"):
+            # A message of which nothing came may be a request that failed.
+            self.last_reply = max(self.last_reply, self._order[piece.message or ""])
 
     def _event(self, piece: Piece, pen: RowPen) -> None:
         part = members_of(piece.members.get("part", ABSENT))

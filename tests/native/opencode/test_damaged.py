@@ -1,0 +1,51 @@
+"""Databases with rows that were changed: every record says what its own row says."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from tests.native.held import Record, held
+
+S = "ses_1"
+SCHEMA = """
+create table session (id text primary key, project_id text, parent_id text, directory text, title text, version text);
+create table message (id text primary key, session_id text, time_created integer, data text);
+create table part (id text primary key, message_id text, session_id text, time_created integer, data text);
+create table event (id text primary key, aggregate_id text, seq integer, type text, data text);
+insert into session values ('ses_1', 'p1', null, '/home/dev', 'A title', '1.18.33');
+"""
+DONE = {"type": "tool", "callID": "c1", "tool": "bash"}
+STATE = {"status": "completed", "input": {"command": "ls"}, "output": "ok", "time": {"start": 1, "end": 2}}
+
+
+def read(tmp_path: Path, messages: list[tuple[Any, Any]], parts: list[tuple[str, str, Any]]) -> list[Record]:
+    path = tmp_path / "opencode.db"
+    with sqlite3.connect(path) as store:
+        store.executescript(SCHEMA)
+        for name, data in messages:
+            store.execute("insert into message values (?, ?, 0, ?)", (name, S, json.dumps(data)))
+        for name, message, data in parts:
+            store.execute("insert into part values (?, ?, ?, 0, ?)", (name, message, S, json.dumps(data)))
+    store.close()
+    return held(path, tmp_path / "out", "opencode")
+
+
+def test_a_message_of_which_nothing_came_shows_no_delivery(tmp_path: Path) -> None:
+    """It may be a request that failed: only what the model said after a result shows that it was sent."""
+    messages = [(f"msg_{number}", {"role": "assistant"}) for number in range(2)]
+    parts = [("prt_0", "msg_0", {**DONE, "state": STATE})]
+    (result,) = (one for one in read(tmp_path, messages, parts) if one["type"] == "tool_result")
+    assert "content" not in result
+    (tmp_path / "more").mkdir()
+    parts.append(("prt_1", "msg_1", {"type": "text", "text": "Done."}))
+    (result,) = (one for one in read(tmp_path / "more", messages, parts) if one["type"] == "tool_result")
+    assert result["content"] == [{"type": "text", "text": "ok"}]
+
+
+def test_messages_without_a_role_and_names_that_are_no_text(tmp_path: Path) -> None:
+    found = read(tmp_path, [("msg_0", {"later": 1}), (b"\x00\xff", {"role": "user"})], [])
+    kept = [one["nativeType"] for one in found if one["type"] == "unmapped"]
+    assert sorted(kept) == ["message/None", "message/user"]
