@@ -65,7 +65,8 @@ def _numbered(case: Case, made: str) -> str:
 def shared_linkage(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     """Linked by the call's own id, or by one that was made for it: the result stands in the call's own item."""
     native = values[0]
-    return "exact" if isinstance(native, str) and case.ledger.calls_with(native) < 2 else "derived"
+    alone = isinstance(native, str) and native != "" and case.ledger.calls_with(native) < 2
+    return "exact" if alone else "derived"
 
 
 def orphan_id(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:

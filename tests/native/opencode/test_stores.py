@@ -321,3 +321,11 @@ def test_a_message_without_its_info_is_kept_and_costs_no_other() -> None:
     assert len(sheet.of("tool_result")) == 1
     (lost,) = [one for one in sheet.of("unmapped") if one["nativeType"] == "other"]
     assert lost["value"]["parts"][0]["text"] == "lost"
+
+
+def test_an_end_before_the_start_is_no_end() -> None:
+    files = Files({"/x/export.json": export(talk_of(tool("prt_2", time={"start": 1796032800000, "end": 2})))})
+    (session,) = OPENCODE.sessions("/x/export.json", files)
+    record = Sheet(read_session(OPENCODE, session, files)).one("tool_result")
+    assert record["startedAt"] == "2026-11-30T10:00:00.000Z"
+    assert not {"completedAt", "durationMs"} & set(record)

@@ -130,7 +130,7 @@ class Chat:
         words = text_of(part_at(members.get("error", ABSENT), "data/message")) or text_of(
             part_at(members.get("error", ABSENT), "name")
         )
-        if words is not None:
+        if words:
             native = pen.native("error", f"{piece.pointer}/error")
             pen.write(
                 Message(author="harness", content=[text_part(words)], message_id=piece.id, native=native)
@@ -291,15 +291,20 @@ class Chat:
         if message is not None:
             record.error = Error(message=message)
         self._put_times(record, state)
-        record.ts = record.completed_at
         pen.write(record)
 
     def _put_times(self, record: ToolResult, state: dict[str, Raw]) -> None:
         times = members_of(state.get("time", ABSENT))
         start, end = (whole_number_of(times.get(name, ABSENT)) for name in ("start", "end"))
         record.started_at, record.completed_at = utc_of_ms(start), utc_of_ms(end)
+        record.ts = record.completed_at
         if record.started_at and record.completed_at and start is not None and end is not None:
-            record.duration_ms = end - start if end >= start else None
+            if end < start:
+                record.completed_at = (
+                    None  # the clock was set back: these are no two times of one run (ASR-261)
+                )
+            else:
+                record.duration_ms = end - start
 
     def _put_output(self, record: ToolResult, piece: Piece, state: dict[str, Raw]) -> None:
         pen = self._pen
