@@ -12,6 +12,8 @@ from callsheet.rows import Row, Rows
 
 REACH = 4_000
 """Rows around the old position that are looked at."""
+NEAR = 8
+"""Rows that are still looked at when one was found that may be it."""
 
 
 def mark_of(row: Row) -> tuple[object, ...]:
@@ -33,16 +35,23 @@ def same_place(before: Rows, at: int | None, after: Rows) -> int | None:
         return None
     wanted = before.nested(at).row
     mark, twin = mark_of(wanted), (wanted.title, wanted.kind)
-    near = None
+    marked: int | None = None
+    named: int | None = None
     for distance in range(REACH):
         for position in {at - distance, at + distance}:
             if not 0 <= position < len(after) or after.kind(position) != wanted.kind:
                 continue
             row = after.nested(position).row
+            is_named = (row.title, row.kind) == twin
             if mark_of(row) == mark:
-                if (row.title, row.kind) == twin:
+                if is_named:
                     return position
-                near = position if near is None else near
-        if near is not None and distance > abs(near - at) + 3:
-            return near
-    return min(at, len(after) - 1) if near is None else near
+                marked = position if marked is None else marked
+            elif is_named and named is None:
+                named = position
+        found = [one for one in (marked, named) if one is not None]
+        if found and distance > min(abs(one - at) for one in found) + NEAR:
+            break
+    # A place in a source means more than a title; an id that was counted out anew means less.
+    order = (marked, named) if wanted.native else (named, marked)
+    return next((one for one in order if one is not None), min(at, len(after) - 1))
