@@ -13,6 +13,7 @@ from array import array
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from time import monotonic
 
 from rich.segment import Segment
 from textual.events import Click, Resize
@@ -71,7 +72,15 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
             self.at = at
 
     class Moved(Message):
-        """The reader went to another place."""
+        """The reader went to another place.
+
+        Attributes:
+            when: When they did, by a clock that only grows.
+        """
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.when = monotonic()
 
     def __init__(self, rows: Rows, look: Look, *, looks: str = "dark", id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)

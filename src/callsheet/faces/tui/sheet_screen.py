@@ -51,7 +51,7 @@ from callsheet.rows import NoRows, Rows
 
 SLICE = 0.008
 """Seconds of searching between two looks at the keyboard."""
-SAID_LEAST = 0.5
+SAID_LEAST = 0.3
 """Seconds for which something that was said stays, even if it was said because the reader moved."""
 WIDE = 110
 """Cells from which the side pane stands beside the sheet, not below it."""
@@ -207,9 +207,9 @@ class SheetScreen(Screen[None]):
         if self._pane:
             self._draw_pane()
 
-    def on_sheet_view_moved(self, _: SheetView.Moved) -> None:
+    def on_sheet_view_moved(self, event: SheetView.Moved) -> None:
         """What was said is read."""
-        if not self.shown.provisional and monotonic() - self._said_at > SAID_LEAST:
+        if not self.shown.provisional and event.when > self._said_at + SAID_LEAST:
             self._said = None
         self._draw_bar()
 
