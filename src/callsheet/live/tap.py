@@ -37,6 +37,8 @@ QUIET = 0.5
 """Seconds without a byte after which the output of an agent that is gone is over, though something holds it open."""
 FLUSH = 2.0
 """Seconds that the recorder gets to finish, once the agent is gone; then it is left to finish alone."""
+LONGEST = 60.0
+"""Seconds at most for a recorder that still takes what waits; one that takes nothing is given up after ``FLUSH``."""
 SAID_MOST = 2000
 PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 FROM_TERMINAL = ("SIGINT", "SIGQUIT")
@@ -147,8 +149,15 @@ class Feed:
             return
         self._over = True
         self._wake.set()
+        held, end = self._held + 1, time.monotonic() + LONGEST
+        while self._thread.is_alive() and self._held < held and time.monotonic() < end:
+            # It takes what waits, if slowly: nobody else could tell it.
+            held = self._held
+            self._thread.join(FLUSH)
+        if self._thread.is_alive():
+            self._lose("the recorder does not keep up")
+            return
         until = time.monotonic() + FLUSH
-        self._thread.join(FLUSH)
         with contextlib.suppress(subprocess.TimeoutExpired):
             if process.wait(max(0.0, until - time.monotonic())) != 0:
                 self._left()

@@ -80,6 +80,7 @@ class TapRecorder:
         self._cutters = {from_agent: LineCutter(limits.line) for from_agent in (False, True)}
         self._at = {False: 0, True: 0}
         self._lines = 0
+        self._exit: Exit | None = None
         self._synced = time.monotonic()
 
     @property
@@ -90,10 +91,10 @@ class TapRecorder:
     def take(self, way: int, at: int, data: bytes) -> None:
         """One chunk."""
         if way == EXIT:
-            self._rest()
+            # What the agent wrote before it went may still be on its way.
             code = int(data)
             name = signal.Signals(-code).name if code < 0 else None
-            self._recorder.own(Exit(code=code if code >= 0 else None, signal=name))
+            self._exit = Exit(code=code if code >= 0 else None, signal=name)
             return
         from_agent = way == FROM_AGENT
         self._at[from_agent] = at
@@ -124,6 +125,8 @@ class TapRecorder:
     def finish(self) -> None:
         """The conversation is over."""
         self._rest()
+        if self._exit is not None:
+            self._recorder.own(self._exit)
         self._recorder.close()
         if self._lines:
             self._recorder.seal()
