@@ -305,14 +305,10 @@ class Scan:
         if matches(row.get("listed", {}), root):
             servers = (one for _, one in walk(root, row["servers"], ()) if isinstance(one, str) and one)
             self.configured.append((number, frozenset(servers)))
-        ids = [one for _, one in walk(root, row["calls"], ())]
-        named = [one for _, one in walk(root, row["tools"], ())]
-        if len(ids) == len(named):
-            self.tools.update(
-                (one, tool)
-                for one, tool in zip(ids, named, strict=True)
-                if isinstance(one, str) and isinstance(tool, str)
-            )
+        for _, one in walk(root, row["calls"], ()):
+            call_id, tool = follow(one, row["call"]), follow(one, row["tool"])
+            if isinstance(call_id, str) and isinstance(tool, str):
+                self.tools[call_id] = tool
 
     def servers_at(self, line: int) -> frozenset[str]:
         """The servers that were configured when a line was written."""

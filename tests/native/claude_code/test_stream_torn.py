@@ -136,3 +136,12 @@ def test_a_suggestion_is_kept_wherever_it_says(kept: Any, tmp_path: Path) -> Non
     log.may("q1", "c1", None, permission_suggestions=[{"type": "addRules", "destination": kept}])
     (asked,) = [one for one in made(log.text, tmp_path) if one["type"] == "permission"]
     assert [one["kind"] for one in asked["options"]] == ["allow_once", "allow_always", "reject_once"]
+
+
+@pytest.mark.parametrize("meta", [[7], [{"id": "c1", "tool_name": 7}], [{"id": 7}, {"id": "c1", "tool_name": "tool.x"}]])
+def test_a_tools_server_is_told_where_its_name_is(meta: list[Any], tmp_path: Path) -> None:
+    log = begun()
+    log.calls("m1", "c1", "mcp__git_hub__tool_x", {}, tool_use_meta=meta)
+    (call,) = [one for one in made(log.text, tmp_path) if one["type"] == "tool_call"]
+    told = {"server": "git.hub", "tool": "tool.x", "identity": "parsed"}
+    assert call["provider"] == {"kind": "mcp", **(told if len(meta) == 2 else {"identity": "unknown"})}
