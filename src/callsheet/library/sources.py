@@ -21,7 +21,7 @@ import msgspec
 
 from callsheet.library.folders import open_regular
 from callsheet.records import SourceEntry
-from callsheet.wire.database import Selection, text_of_rows
+from callsheet.wire.database import READ_TRIES, Moved, Selection, text_of_rows
 from callsheet.wire.files import AtomicFile, private_folder, read_chunks
 from callsheet.wire.inflate import MAGIC, Torn, inflate, is_compressed
 from callsheet.wire.lines import CHUNK, split_lines
@@ -65,7 +65,7 @@ class Source:
         self._identity = (info.st_dev, info.st_ino)
         if rows is not None:
             self._file.close()
-            self._spool(text_of_rows(path, rows), folder, "sqlite")
+            self._spool_rows(rows, folder)
             info = os.fstat(self.file.fileno())
         elif is_compressed(self._file.read(len(MAGIC))):
             self._inflate(self._file, folder)
@@ -85,6 +85,15 @@ class Source:
             self._spool(inflate(read_chunks(packed)), folder, "zstd")
         finally:
             packed.close()
+
+    def _spool_rows(self, rows: Sequence[Selection], folder: Path) -> None:
+        for left in reversed(range(READ_TRIES)):
+            try:
+                return self._spool(text_of_rows(self.path, rows), folder, "sqlite")
+            except Moved:
+                if not left:
+                    raise
+        return None
 
     def _spool(self, pieces: Iterator[bytes], folder: Path, encoding: str) -> None:
         text = cast(BinaryIO, tempfile.TemporaryFile(dir=private_folder(folder)))  # noqa: SIM115 (kept open)

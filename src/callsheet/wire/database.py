@@ -30,6 +30,7 @@ WAIT_SECONDS = 5.0
 """How long a lock of the owner is waited for."""
 BATCH = 256
 COPY_TRIES = 3
+READ_TRIES = 3
 MESSAGE_MOST = 200
 VALUE_MOST = 1 << 28
 """Bytes at most that a compressed value may inflate to."""
@@ -79,6 +80,10 @@ class Layout(NamedTuple):
     tables: dict[str, list[str]]
     user_version: int
     notes: tuple[str, ...] = ()
+
+
+class Moved(SourceError):
+    """The owner began to write while the file was read as one that nobody writes to: reading again helps."""
 
 
 def is_database(head: bytes) -> bool:
@@ -174,7 +179,7 @@ def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, list[str]]]:
             connection.execute("BEGIN")
             yield connection, notes
             if quiet and _stamp(path) != before:
-                raise SourceError("the database was written while it was read; try again", path=str(path))
+                raise Moved("the database was written while it was read; try again", path=str(path))
         except sqlite3.Error as error:
             raise _said(error, path) from None
         except UnicodeDecodeError:
@@ -318,6 +323,15 @@ def read_rows(path: Path, selections: Sequence[Selection]) -> tuple[Layout, list
     Raises:
         SourceError: The database cannot be read.
     """
+    for _ in range(READ_TRIES - 1):
+        try:
+            return _read_rows(path, selections)
+        except Moved:
+            continue
+    return _read_rows(path, selections)
+
+
+def _read_rows(path: Path, selections: Sequence[Selection]) -> tuple[Layout, list[list[dict[str, Value]]]]:
     found: list[list[dict[str, Value]]] = []
     with _opened(path) as (connection, notes):
         layout = _layout(connection, notes)
@@ -341,6 +355,7 @@ def text_of_rows(path: Path, selections: Sequence[Selection]) -> Iterator[bytes]
     ``{"damaged": {"table", "message"}}`` stands in place of the rest.
 
     Raises:
+        Moved: What was read so far is not of one moment: read again.
         SourceError: The database cannot be read.
     """
     with _opened(path) as (connection, notes):

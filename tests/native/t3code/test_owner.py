@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.native.t3code.conftest import State
 
+from callsheet.audit import audit_bundle
 from callsheet.library.importing import Failure, Imported, import_sources
+from callsheet.records.bundle import Bundle
+
+ROOT = Path(__file__).parents[3]
 
 
 def filled(made: State, generation: int) -> State:
@@ -88,6 +94,70 @@ def test_the_owner_may_be_at_work(state: State, generation: int, tmp_path: Path,
     assert imported_elsewhere(path, tmp_path / "out")["calls"] == 1
     assert file_of(path) == before
     state.close()
+
+
+WRITER = """
+import pathlib, sys
+from tests.native.t3code.test_owner import writing
+writing(pathlib.Path(sys.argv[1]), int(sys.argv[2]))
+"""
+
+
+def writing(path: Path, generation: int) -> None:
+    """Writes calls, one a transaction, with checkpoints in between, until the file beside says to stop."""
+    made = State.__new__(State)
+    made.path, made._number = path, 1000
+    made._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+    made.sql("PRAGMA wal_autocheckpoint = 5", "PRAGMA synchronous = OFF")
+    number = 0
+    while not (path.parent.parent / "stop").exists():
+        number += 1
+        words = "x" * 500 + str(number)
+        if generation == 2:
+            made.item(
+                "command_execution", input=words, output=words, id=f"late-{number}", native=f"n-{number}"
+            )
+        else:
+            item = {"id": f"n-{number}", "type": "commandExecution", "status": "completed", "command": words}
+            made.activity("tool.completed", {"itemType": "command_execution", "data": {"item": item}})
+        time.sleep(0.002)
+    made.close()
+
+
+def test_a_database_that_grows_is_read_again_and_again(state: State, generation: int, tmp_path: Path) -> None:
+    """What ``callsheet watch`` does: each reading is one moment of it, whole, and later ones have no less."""
+    path = filled(state.sql("PRAGMA journal_mode = WAL"), generation).close()
+    command = [sys.executable, "-c", WRITER, str(path), str(generation)]
+    calls = [0]
+    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": f"src{os.pathsep}."}) as owner:
+        try:
+            until = time.monotonic() + 60
+            while len(calls) < 6 and time.monotonic() < until:
+                (one,) = imported(path, tmp_path / "out")
+                assert isinstance(one, Imported), one
+                assert list(audit_bundle(Bundle(one.bundle))) == []
+                if one.calls > calls[-1]:
+                    calls.append(one.calls)
+        finally:
+            (tmp_path / "stop").touch()
+    assert owner.returncode == 0
+    assert len(calls) == 6
+
+
+@pytest.mark.parametrize("moves", [4, 10_000])
+def test_an_owner_that_begins_to_write_is_waited_for(
+    state: State, generation: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moves: int
+) -> None:
+    """A database without a log is read as it lies there; when it changes meanwhile, it is read again."""
+    path = filled(state, generation).close()
+    seen = iter(range(10**6))
+    monkeypatch.setattr("callsheet.wire.database._stamp", lambda _: (min(next(seen), moves),))
+    (one,) = imported(path, tmp_path / "out")
+    if moves == 4:
+        assert isinstance(one, Imported), one
+    else:
+        assert isinstance(one, Failure)
+        assert "try again" in one.message
 
 
 def test_a_log_without_its_index_is_read_from_a_copy(state: State, generation: int, tmp_path: Path) -> None:
