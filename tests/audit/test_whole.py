@@ -340,7 +340,7 @@ def test_facts_speak_the_closed_language(name: str) -> None:
         assert (fact.via == "table") == (fact.table is not None), fact
         assert fact.table is None or fact.table in TABLES, fact
         for pointer in fact.pointers:
-            named = pointer in ("", "#", "@path", "@stem", "@folder") or pointer.startswith(
+            named = pointer in ("", "#", "@path", "@stem", "@folder", "@table") or pointer.startswith(
                 ("@key/", "@line/")
             )
             assert named or pointer[0] in "./", fact

@@ -20,8 +20,10 @@ def held(path: Path, out: Path, kind: str | None = None) -> list[Record]:
     for made in import_sources([path], out, kind=kind):
         assert not isinstance(made, Failure), made
         bundle = Bundle(made.bundle)
-        assert list(check_bundle(bundle)) == []
-        assert list(audit_bundle(bundle)) == []
+        broken = list(check_bundle(bundle))
+        assert not broken, broken
+        unfounded = list(audit_bundle(bundle))
+        assert not unfounded, unfounded
         for entry in bundle.manifest.streams:
             with bundle.open(entry.file) as file:
                 found += [json.loads(line) for line in file]

@@ -199,7 +199,7 @@ class Reading:
             return
         assert isinstance(offset, int)
         assert isinstance(size, int)
-        at = scan.line_at(offset)
+        at = scan.line_at(offset) if scan.size else 1  # an empty file has one line, which holds nothing
         if line is not None and line != at:
             found.claims.append(Claim((*path, "line"), line, None, f"byte {offset} stands on line {at}"))
             return

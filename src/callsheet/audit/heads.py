@@ -195,7 +195,7 @@ def _reason(reason: str | None, cite: Cite | None) -> Claim:
 
 def _at_end(cite: Cite) -> bool:
     size = cite.source.entry.size or 0
-    return cite.source.read(size - 1, 1) != b"\n"
+    return not size or cite.source.read(size - 1, 1) != b"\n"
 
 
 def damage_of(data: bytes, *, at_end: bool) -> set[str]:

@@ -200,15 +200,20 @@ def _cite(case: Case) -> Iterator[Claim]:
         scan = case.scan(cite)
         if case.kind == "session" and cite.role == MEMBER and scan.has_units:
             continue  # it stands for the session; such a line has a record of its own besides
+        line = cite.line
         if cite.data and scan.starts:
-            scan.cite(*_place_of(case.record["native"]["refs"][cite.number], cite))
+            place = _place_of(case.record["native"]["refs"][cite.number], cite)
+            scan.cite(*place)
+            line = line or (
+                scan.line_at(place[0]) if place[1] else 0
+            )  # a row that stands in its line as a text
         if case.kind == "unmapped" and case.registry.marks.ordinal and is_dead(case, cite):
             _cite_all(case, cite)  # its calls and results are no part of the thread's history
-        if cite.role not in roles or not cite.line or case.kind not in scan.units:
+        if cite.role not in roles or not line or case.kind not in scan.units:
             continue
         found = (one for unit in units if unit.role == cite.role for one in found_units(unit, cite.root))
         if cite.pointer in {pointer for _, pointer, _ in found}:
-            scan.units[case.kind].cite(unit_key(cite.line, unit_index(cite.pointer)))
+            scan.units[case.kind].cite(unit_key(line, unit_index(cite.pointer)))
         else:
             path = ("native", "refs", cite.number, "pointer")
             yield Claim(path, cite.pointer, None, f"no {case.kind} of the source stands there", COUNT)

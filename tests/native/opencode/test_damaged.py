@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.native.held import Record, held
+from tests.native.opencode.test_stores import storage, talk_of
 
 S = "ses_1"
 SCHEMA = """
@@ -49,3 +50,28 @@ def test_messages_without_a_role_and_names_that_are_no_text(tmp_path: Path) -> N
     found = read(tmp_path, [("msg_0", {"later": 1}), (b"\x00\xff", {"role": "user"})], [])
     kept = [one["nativeType"] for one in found if one["type"] == "unmapped"]
     assert sorted(kept) == ["message/None", "message/user"]
+
+
+def test_half_a_character_beside_a_result(tmp_path: Path) -> None:
+    """It stands in no part of the result: nothing of that needs a blob. One that does is kept exactly."""
+    state = {**STATE, "status": "\ud800", "error": "no"}
+    messages = [("msg_0", {"role": "assistant"})]
+    found = read(tmp_path, messages, [("prt_0", "msg_0", {**DONE, "state": state})])
+    (result,) = (one for one in found if one["type"] == "tool_result")
+    assert result["raw"] == {"output": "ok", "error": "no"}
+    assert "raw" not in result["capture"]
+    (tmp_path / "more").mkdir()
+    odd = {**state, "metadata": {"text": "a \ud800"}}
+    found = read(tmp_path / "more", messages, [("prt_0", "msg_0", {**DONE, "state": odd})])
+    (result,) = (one for one in found if one["type"] == "tool_result")
+    assert result["capture"]["raw"]["state"] == "external"
+
+
+def test_an_empty_file_of_a_store(tmp_path: Path) -> None:
+    files = storage(talk_of({"id": "prt_2", "type": "reasoning", "text": "Hm."}))
+    for name, data in files.items():
+        path = tmp_path / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"" if path.stem == "prt_2" else data)
+    (gap,) = (one for one in held(tmp_path, tmp_path / "out", "opencode") if one["type"] == "gap")
+    assert (gap["line"], gap["bytes"]) == (1, 0)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from msgspec import Raw
 
+from callsheet.harness._port import INLINE_MOST
 from callsheet.harness._port.cells import Damage, RowPen
 from callsheet.harness._port.parts import (
     ABSENT,
@@ -322,12 +323,24 @@ class Chat:
         else:
             pen.capture(record, "content", "absent", reason=NOT_SENT)
             kept = {**{name: state[name] for name in ("output", "error") if name in state}, **kept}
-        raw = raw_json(kept)
-        if kept and pen.inline(record, "raw", raw, f"{piece.pointer}/state"):
-            record.raw = raw
+        if kept:
+            self._put_raw(record, kept, f"{piece.pointer}/state")
         shown = text_of(part_at(state.get("metadata", ABSENT), "output"))
         if shown is not None and shown != output and len(shown) <= 1 << 16:
             record.display_content = [text_part(shown)]
+
+    def _put_raw(self, record: ToolResult, kept: dict[str, Raw], pointer: str) -> None:
+        """What the state of a call keeps of its result; where a part of that needs it, exactly in a blob (ASR-035)."""
+        pen, raw = self._pen, raw_json(kept)
+        exact = {name: pen.exact(f"{pointer}/{name}") for name in kept}
+        odd = any(one is not None and not lossless.lossless(one.encode()) for one in exact.values())
+        small = len(raw) <= INLINE_MOST and lossless.fits(bytes(raw))
+        if small:
+            record.raw = raw
+        if odd or not small:
+            members = (f'"{name}":{exact[name] or bytes(kept[name]).decode()}' for name in kept)
+            data = ("{" + ",".join(members) + "}").encode()
+            pen.capture(record, "raw", "external", blob=pen.desk.blob(data, "application/json"))
 
     def _has_entry(self) -> bool:
         return any(in_ranges(entry.versions, self._version) for entry in self._registry.content)
