@@ -19,7 +19,7 @@ from tests.native.codex.conftest import Made, name_of
 from callsheet.faces.cli import main
 from callsheet.paint.cells import width
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 class Watching:

@@ -185,7 +185,7 @@ def test_a_session_that_cannot_be_as_wished_is_not_opened(
             ACP, installed, Wish(cwd=str(tmp_path), **wish), out=tmp_path / "out", limits=QUICK
         )
 
-    told = asyncio.run(asyncio.wait_for(run(), 10))
+    told = asyncio.run(asyncio.wait_for(run(), 60))
     assert isinstance(told, Unopened)
     assert told.reason == words
 

@@ -23,7 +23,7 @@ Agent = Callable[..., str]
 CALL = {"call": "c1", "title": "ls", "input": {"command": "ls"}}
 
 
-def finished(process: subprocess.Popen[bytes], seconds: float = 30) -> tuple[int, list[Any], str]:
+def finished(process: subprocess.Popen[bytes], seconds: float = 120) -> tuple[int, list[Any], str]:
     out, said = process.communicate(timeout=seconds)
     return process.returncode, [json.loads(line) for line in out.splitlines()], said.decode()
 
@@ -236,7 +236,7 @@ def test_stopped_before_it_is_open(start: Start, tmp_path: Path) -> None:
 
 
 def at_a_terminal(
-    command: list[str], keys: list[tuple[bytes, bytes]], seconds: float = 30
+    command: list[str], keys: list[tuple[bytes, bytes]], seconds: float = 120
 ) -> tuple[int, bytes]:
     """Runs a command on a terminal; presses keys when words appear."""
     pid, terminal = pty.fork()

@@ -251,7 +251,7 @@ def test_what_the_agent_started_goes_with_it(tmp_path: Path, apart: bool) -> Non
 
 
 def test_an_agent_that_closes_its_output_is_gone(tmp_path: Path) -> None:
-    code = "import os, time; os.close(1); time.sleep(60)"
+    code = "import os, time; os.close(1); time.sleep(600)"
     installed = Installed(command=(sys.executable, "-c", code), version=None, evidence="test")
 
     async def go() -> None:
@@ -262,7 +262,7 @@ def test_an_agent_that_closes_its_output_is_gone(tmp_path: Path) -> None:
 
     start = time.monotonic()
     asyncio.run(go())
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 120, "it did not wait for the agent's end"
 
 
 def test_a_handshake_takes_no_longer_than_it_may(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ class Editor:
         while left:
             left = left[self.stdin.write(left) :]
 
-    def until(self, done: Callable[[], bool], seconds: float = 20) -> None:
+    def until(self, done: Callable[[], bool], seconds: float = 90) -> None:
         end = time.monotonic() + seconds
         while not done():
             assert time.monotonic() < end, (bytes(self.got[-500:]), bytes(self.errors[-500:]))
@@ -291,10 +291,10 @@ def test_an_agent_that_stops_reading_is_felt_by_the_editor(tmp_path: Path) -> No
 
 
 def test_what_the_agent_left_behind_does_not_hold_the_end_up(tmp_path: Path) -> None:
-    editor = Editor(tmp_path / "out", ["/bin/sh", "-c", "sleep 30 & echo $!"])
+    editor = Editor(tmp_path / "out", ["/bin/sh", "-c", "sleep 600 & echo $!"])
     began = time.monotonic()
-    code = editor.process.wait(20)
-    assert (code, time.monotonic() - began < 10) == (0, True)
+    code = editor.process.wait(120)
+    assert (code, time.monotonic() - began < 120) == (0, True)
     os.kill(int(bytes(editor.got).strip() or b"0") or 2**22, signal.SIGKILL)
     editor.leave()
 
@@ -344,7 +344,7 @@ def test_a_recorder_that_hangs_breaks_nothing(tmp_path: Path) -> None:
     editor.until(lambda: bytes(editor.got) == SAY * 5_001)
     began = time.monotonic()
     assert editor.leave() == 0
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     os.kill(recorder, signal.SIGCONT)
     # It goes on by itself, and finishes what it was told.
     editor.until(lambda: not Path(f"/proc/{recorder}").exists())

@@ -133,11 +133,11 @@ def test_an_agent_that_asks_and_does_not_read(tmp_path: Path) -> None:
     flood = [{"frame": {**ask, "id": number, "params": params}} for number in range(60)]
     agent = next(agent for agent in LIVE if agent.name == "acp")
     limits = Limits(unread=5_000_000, leave=1, drain=0.3)
-    command = fake_command(turn=[*flood, {"sleep": 30}], deaf=["cancel"])
+    command = fake_command(turn=[*flood, {"sleep": 600}], deaf=["cancel"])
     begun = time.monotonic()
     one = asyncio.run(run_turn(agent, command, tmp_path / "out", limits=limits))
     assert one.result == Lost("the agent does not read: 5,000,000 bytes wait for it")
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 120
     assert list(check_bundle(Bundle(one.bundle))) == []
 
 
@@ -288,7 +288,7 @@ def test_a_driver_that_will_not_let_go_is_closed_in_time(tmp_path: Path) -> None
     begun = time.monotonic()
     one = ran(tmp_path, CALL, {"kill": int(signal.SIGSTOP)}, limits=QUICK, during=close_soon)
     assert isinstance(one.result, Lost)
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 120
 
 
 async def close_soon(session: Session, event: Event) -> None:

@@ -57,7 +57,7 @@ class Driven:
         await self.pilot.press(*keys)
         await self.pilot.pause()
 
-    async def until(self, true: Callable[[], bool], seconds: float = 20) -> None:
+    async def until(self, true: Callable[[], bool], seconds: float = 90) -> None:
         """Waits until something is true."""
         for _ in range(int(seconds / 0.02)):
             if true():

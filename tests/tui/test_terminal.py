@@ -60,7 +60,7 @@ class Terminal:
         fcntl.ioctl(self.file, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
         self.seen = b""
 
-    def until(self, text: str, seconds: float = 30) -> None:
+    def until(self, text: str, seconds: float = 120) -> None:
         """Reads until a text was written."""
         until = time.monotonic() + seconds
         while text.encode() not in self.seen:
