@@ -157,6 +157,8 @@ class Scan:
         if not source.has_lines:
             return
         document = self._document(source) if reads else None
+        if registry is not None and registry.marks.no_lines and not self._rows and document is None:
+            reads = reads and _is_json(source.read(0, min(self.size, _DOCUMENT_MOST)))
         for line in split_lines(source.chunks()):
             self.starts.append(line.offset)
             data = line.data.removeprefix(BOM) if line.number == 1 else line.data

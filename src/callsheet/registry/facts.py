@@ -173,6 +173,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         pieces: Roles whose refs tell of one entity in pieces, each in a frame of its own: no repeats of each other.
         beside: By record type, roles of refs that only show what tables ask about; no entry reads them.
         document: A source may be one JSON document over several lines: it is one unit then, on line 1.
+        no_lines: A file is never anything else: one that is no JSON value is damaged as a whole, and holds no units.
         jsonrpc: A source is a log of JSON-RPC frames, whose requests and replays the tables ask about.
         spoken: Where the messages of the model stand in sources that are a document each.
         message: From a cited part to the id of the message that it stands in.
@@ -216,6 +217,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pieces: list[str] = []
     beside: dict[str, list[str]] = {}
     document: bool = False
+    no_lines: bool = False
     jsonrpc: bool = False
     spoken: list[Spoken] = []
     message: str = ""

@@ -438,10 +438,13 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> list[Bundle]:
     alone.close()
     legacy_file(root / "pi" / "s.jsonl")
     headless(root / "pi" / "headless.jsonl")
+    lone = Store(root / "lone")
+    lone.entry("nobody-knows", 0, {"type": "message", "id": "e1", "message": {"role": "user", "content": "Hi."}})
+    lone.close()
     whole_store(root / "openclaw")
     thoughts = import_sources([root / "openclaw"], root / "thoughts", kind="openclaw", keep_reasoning=True)
     kept = [Bundle(one.bundle) for one in thoughts if not isinstance(one, Failure)]
-    return [*bundles([root / "openclaw", root / "pi", root / "alone"], root / "out"), *kept]
+    return [*bundles([root / "openclaw", root / "pi", root / "alone", root / "lone"], root / "out"), *kept]
 
 
 @pytest.fixture(scope="module")

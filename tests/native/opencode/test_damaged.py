@@ -7,8 +7,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.native.held import Record, held
-from tests.native.opencode.test_stores import storage, talk_of
+from tests.native.opencode.test_stores import storage, talk_of, tool
 
 S = "ses_1"
 SCHEMA = """
@@ -67,11 +68,15 @@ def test_half_a_character_beside_a_result(tmp_path: Path) -> None:
     assert result["capture"]["raw"]["state"] == "external"
 
 
-def test_an_empty_file_of_a_store(tmp_path: Path) -> None:
-    files = storage(talk_of({"id": "prt_2", "type": "reasoning", "text": "Hm."}))
+@pytest.mark.parametrize("times", [0, 2])
+def test_a_file_of_a_store_that_is_no_value(tmp_path: Path, times: int) -> None:
+    """An empty one, and one that was written twice: it is damaged as a whole."""
+    files = storage(talk_of(tool("prt_2")))
     for name, data in files.items():
         path = tmp_path / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"" if path.stem == "prt_2" else data)
-    (gap,) = (one for one in held(tmp_path, tmp_path / "out", "opencode") if one["type"] == "gap")
-    assert (gap["line"], gap["bytes"]) == (1, 0)
+        path.write_bytes((json.dumps(json.loads(data)).encode() + b"\n") * times if path.stem == "prt_2" else data)
+    found = held(tmp_path, tmp_path / "out", "opencode")
+    (gap,) = (one for one in found if one["type"] == "gap")
+    assert (gap["line"], gap["offset"], gap["bytes"] > 0) == (1, 0, times > 0)
+    assert not any(one["type"] == "tool_call" for one in found)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from callsheet.errors import SourceError
 from callsheet.harness._port import Desk
-from callsheet.harness._port.cells import Damage, row_ref
+from callsheet.harness._port.cells import Cell, Damage, row_ref
 from callsheet.harness._port.schema import look
+from callsheet.harness._port.units import Unit
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.openclaw import layout, shelf
 from callsheet.harness.openclaw.feed import EVENTS, Feed, Transcript
@@ -97,7 +98,7 @@ class Family:
             record.forked_from = text(around.get(shelf.NODES, "fork_source_session_id")) or record.forked_from
             if member.parent is not None:
                 record.parent = Parent(session=stream_id(member.parent))
-            write_head(reader, record, around.refs + others)
+            write_head(reader, record, around.refs + _named(transcript, survey, around) + others)
             for gap in lost:
                 stream.write(gap)
             reader.body()
@@ -159,6 +160,16 @@ class Family:
             elif member is self.parts.members[-1]:
                 others.append(row_ref(self.state, row.cell, "elsewhere"))
         return own, others
+
+
+def _named(transcript: Transcript, survey: Survey, around: Around) -> list[Ref]:
+    """Where neither a row about the session nor a head names it: the first of its entries, whose row does."""
+    if survey.head is not None or any(ref.role == "window" for ref in around.refs):
+        return []
+    for found in transcript.units():
+        if isinstance(found.unit, Unit) and isinstance(found.unit.line, Cell):
+            return [row_ref(found.source, found.unit.line, "member")]
+    return []
 
 
 def _leaf(around: Around) -> str | None:
