@@ -33,6 +33,8 @@ SENTENCES: dict[str, str] = {
     "missing_table": "a table of the database is not there",
     "newer_schema": "the database is newer than any that was seen",
     "nul": "a part of the file was never written: it is all zeros",
+    "provider_missing": "the own session of the agent underneath is not on this machine",
+    "provider_unread": "the own session of the agent underneath could not be read",
     "recovered": "the recorder was stopped before it could finish",
     "recovered_anew": "another version of callsheet recorded this, and reads it otherwise",
     "repeated_entry": "an entry is stored twice, and counts once",

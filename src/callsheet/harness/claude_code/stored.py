@@ -241,7 +241,7 @@ class ClaudeCode:
             if family.main is not None:
                 reader = Reader(desk, family.main, stream, registry, attached, streams, sources)
                 # No line that can be read names the session: then the file does.
-                own = family.main.survey.session_id or PurePath(family.main.path).name.partition(".jsonl")[0]
+                own = family.main.survey.session_id or _name_in(family.main.path)
                 reader.head(own, None, [])
                 reader.body()
                 _agents(reader, family, None, told)
@@ -270,6 +270,12 @@ class ClaudeCode:
                 if child.meta.unread is not None:
                     stream.write(child.meta.unread)
                 _agents(reader, family, child.agent_id, told)
+
+
+def _name_in(path: str) -> str:
+    """The session that a file's name names, as text: bytes that are no UTF-8 become U+FFFD."""
+    name = PurePath(path).name.partition(".jsonl")[0]
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _head(native_id: str, sources: list[SourceEntry]) -> SessionRecord:
