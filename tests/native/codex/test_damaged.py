@@ -21,3 +21,14 @@ def test_an_agent_that_is_named_anew(tmp_path: Path) -> None:
     found = held(path, tmp_path / "out", "codex")
     names = [one["name"] for one in found if one["type"] == "subagent"]
     assert names == ["/root/looker", "/root/lister", "/root/lister"]
+
+
+def test_what_the_person_typed_is_told_by_events_alone(tmp_path: Path) -> None:
+    made = Made(version="0.63.0", paginated=False)
+    made.meta()
+    made.add("later", type="user_message", message="other words")
+    made.said("words", "user")
+    path = tmp_path / f"rollout-2026-11-30T10-00-01-{made.thread}.jsonl"
+    path.write_bytes(made.data)
+    found = held(path, tmp_path / "out", "codex")
+    assert [one["author"] for one in found if one["type"] == "message"] == ["user"]

@@ -23,3 +23,10 @@ def test_members_that_stand_twice(tmp_path: Path) -> None:
     blob = result["capture"]["raw"]["blob"]["blob"].removeprefix("sha256:")
     (kept_at,) = (tmp_path / "out").glob(f"*/blobs/sha256/{blob[:2]}/{blob[2:]}")
     assert kept_at.read_text().count('"output"') == 2
+
+
+def test_an_entry_without_content_says_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "session-1.json"
+    path.write_text(json.dumps({**HEAD, "type": "gemini", "messages": [message("user", content="Hi.")]}))
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["author"] for one in found if one["type"] == "message"] == ["user"]
