@@ -27,6 +27,8 @@ def test_members_that_stand_twice(tmp_path: Path) -> None:
 
 def test_an_entry_without_content_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "session-1.json"
-    path.write_text(json.dumps({**HEAD, "type": "gemini", "messages": [message("user", content="Hi.")]}))
+    bare = {"id": "m1", "type": "user"}
+    chat = {**HEAD, "type": "gemini", "messages": [message("user", content="Hi."), bare]}
+    path.write_text(json.dumps(chat))
     found = held(path, tmp_path / "out", "gemini")
     assert [one["author"] for one in found if one["type"] == "message"] == ["user"]

@@ -131,7 +131,7 @@ class Chat:
         parts = self._parts(content, where)
         alone = author == "model" and not parts and (members.get("toolCalls") or members.get("thoughts"))
         said = not parts and mark(content) == b"[" and items_of(content)
-        if (alone or said or not content) and not pen.has(f"message {key}"):
+        if not content or ((alone or said) and not pen.has(f"message {key}")):
             return
         if self._is_new(f"message {key}", bytes(content), "message", entry.pointer) is None:
             return
