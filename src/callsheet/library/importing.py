@@ -171,9 +171,12 @@ def import_session(
     """
     # Names of files may hold anything; an id is text.
     session = session._replace(native_id=printable(session.native_id))
-    private_folder(out)
     name = stream_id(session.native_id)
-    part = Path(tempfile.mkdtemp(prefix=f".{name[:40]}.", suffix=".part", dir=out))
+    try:
+        private_folder(out)
+        part = Path(tempfile.mkdtemp(prefix=f".{name[:40]}.", suffix=".part", dir=out))
+    except OSError as error:
+        raise SourceError(f"cannot write there: {error.strerror or error}", path=str(out)) from None
 
     def step(done: int, total: int) -> None:
         if progress is not None:

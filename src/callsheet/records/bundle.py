@@ -137,6 +137,9 @@ class Bundle:
         except _BAD_ZIP as error:
             if isinstance(error, RecursionError):
                 raise SourceError(f"{MANIFEST}: nested too deeply", path=str(path)) from None
+            if not zipfile.is_zipfile(path):
+                what = "is no bundle: a bundle is a folder, or a zip of one (callsheet import makes bundles)"
+                raise SourceError(what, path=str(path)) from None
             raise SourceError(f"no bundle: the zip cannot be read ({error})", path=str(path)) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise SourceError(f"{MANIFEST}: {error}", path=str(path)) from None

@@ -120,6 +120,8 @@ def _of_stream(file: BinaryIO, name: str, checked: Checked, bar: Bar) -> Iterato
     from callsheet.rules import check_stream, told
 
     size = file.seek(0, 2)
+    if not size:
+        raise SourceError("the file is empty", path=name)
     file.seek(0)
     why = not_a_stream(name, file.read(HEAD))
     if why is not None:
