@@ -119,14 +119,14 @@ def test_a_form_is_typed_member_by_member() -> None:
         "size": {"enum": ["s", "m"]},
     }
     ask = Ask(form({"type": "object", "properties": members}))
-    assert "Your name:" in shown(ask)
+    assert "Your name (1 of 4):" in shown(ask)
     secrets = [ask.is_secret]
     for text in (" Ada ", "36"):
         assert ask.type(text) is None
         secrets.append(ask.is_secret)
     assert secrets == [False, False, True]
     assert ask.type(" 12 ") is None
-    assert "size (s | m):" in shown(ask)
+    assert "size (4 of 4):\nmay stay empty · one of: s | m" in shown(ask)
     answer = ask.type("")
     assert isinstance(answer, FormFilled)
     assert msgspec.json.decode(answer.content) == {"name": "Ada", "age": 36, "pin": " 12 "}

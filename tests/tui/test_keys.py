@@ -455,3 +455,12 @@ def test_no_key_means_two_things() -> None:
     for tables in ([keys for _, keys in HELP], [SESSIONS, LEAVING]):
         names = [name for keys in tables for key in keys for name in key.keys.split(",")]
         assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("wide", [80, 60])
+def test_a_folder_without_sessions_says_so(tmp_path: Path, wide: int) -> None:
+    async def test(on: Driven) -> None:
+        await on.until(lambda: "no sessions found in this folder" in on.lines[-1])
+        assert "looking" not in on.text
+
+    drive(tmp_path, test, size=(wide, 30))

@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.events import Key as KeyPressed
+from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Input
 
@@ -33,8 +34,8 @@ class AskPanel(Vertical):
     AskPanel { display: none; height: auto; max-height: 50%; border-top: solid $warning; }
     AskPanel.-open { display: block; }
     AskPanel LinesView { height: auto; }
-    AskPanel Input { display: none; height: 1; border: none; padding: 0 1; }
-    AskPanel.-typing Input { display: block; }
+    AskPanel #answer { display: none; height: 1; border: none; padding: 0 1; }
+    AskPanel.-typing #answer { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", show=False),
@@ -43,6 +44,7 @@ class AskPanel(Vertical):
         Binding("enter", "choose", show=False),
         Binding("o", "type", show=False),
         Binding("x", "decline", show=False),
+        Binding("ctrl+d", "decline", show=False, priority=True),
         Binding("tab", "next", show=False, priority=True),
         Binding("escape", "later", show=False, priority=True),
     ]
@@ -68,7 +70,7 @@ class AskPanel(Vertical):
     def compose(self) -> ComposeResult:
         """Lines and, where text is wanted, a line to type."""
         yield LinesView(self.looks)
-        yield Input(id="answer")
+        yield Input(placeholder="type here", id="answer")
 
     @property
     def ask(self) -> Ask | None:
@@ -105,9 +107,22 @@ class AskPanel(Vertical):
             return
         self._input.password = ask.is_secret
         view.put(self._lines)
-        view.styles.height = min(len(self._lines(max(self.size.width, 20))), MOST)
+        self._fit()
         if had_focus:
             self.enter()
+
+    def _fit(self) -> None:
+        """As high as the lines need; the line to type has its place in any case."""
+        ask = self.ask
+        if ask is not None:
+            screen = self.screen.size
+            most = max(screen.height // 2 - (2 if ask.typing else 1), 3)
+            needed = len(self._lines(max(screen.width - 1, 20)))
+            self.query_one(LinesView).styles.height = min(needed, MOST, most)
+
+    def on_resize(self, _: Resize) -> None:
+        """Lays out for another size."""
+        self._fit()
 
     def _lines(self, width: int) -> list[Line]:
         ask = self.ask
@@ -156,11 +171,15 @@ class AskPanel(Vertical):
                 self._give(ask.choose(number))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """What was typed is the answer."""
+        """What was typed is the answer, if it fits."""
         event.stop()
         ask = self.ask
         if ask is not None:
-            self._give(ask.type(event.value))
+            answer = ask.type(event.value)
+            if ask.problem:  # what was typed stays, to be mended
+                self._draw()
+            else:
+                self._give(answer)
 
     def action_move(self, by: int) -> None:
         """Another option."""

@@ -14,7 +14,7 @@ from typing import Any, assert_never
 import msgspec
 from msgspec import Raw
 
-from callsheet.live.answers import typed_value
+from callsheet.faces.tui.forms import Misfit, fields_of
 from callsheet.paint import Line, Span, visible
 from callsheet.paint.cells import cut, wrap
 from callsheet.seam import (
@@ -44,6 +44,7 @@ class Ask:
         cursor: Which option is under the bar.
         chosen: Options that are ticked, of a question that takes several.
         typing: Text is wanted now: free text of a question, words for an option, a member of a form.
+        problem: Why the line that was typed last was not taken.
     """
 
     def __init__(self, request: Waiting) -> None:
@@ -54,12 +55,14 @@ class Ask:
         self._answers: dict[str, tuple[tuple[str, ...], str | None]] = {}
         self._content: dict[str, Any] = {}
         self._option: str | None = None
-        self._fields = list(_fields(request)) if isinstance(request, FormAsked) else []
+        self._fields = list(fields_of(request)) if isinstance(request, FormAsked) else []
         self.typing = False
+        self.problem = ""
         self._begin()
 
     def _begin(self) -> None:
         self.cursor = 0
+        self.problem = ""
         self.chosen.clear()
         self.typing = bool(not self.options and not isinstance(self.request, Permission | UrlAsked))
 
@@ -104,7 +107,7 @@ class Ask:
             case Questions():
                 return bool(self.request.questions[self._step].secret)
             case FormAsked():
-                return self.request.secret or (bool(self._fields) and self._fields[self._step][2])
+                return self.request.secret or (bool(self._fields) and self._fields[self._step].secret)
             case _:
                 return False
 
@@ -119,6 +122,8 @@ class Ask:
             ]
             if len(pieces) > MOST_LINES:
                 lines.append([Span(f"… {len(pieces) - MOST_LINES} more lines", "hidden")])
+        if self.problem:
+            lines += [[Span(piece, "bad")] for piece in wrap(self.problem, max(width, 8))]
         for number, option in enumerate(self.options):
             bar = "▌ " if number == self.cursor and not self.typing else "  "
             tick = ("[x] " if number in self.chosen else "[ ] ") if self.takes_several else ""
@@ -148,7 +153,10 @@ class Ask:
             case FormAsked():
                 yield f"? {request.title}"
                 if self._fields:
-                    yield f"{self._fields[self._step][1]}:"
+                    field = self._fields[self._step]
+                    place = f" ({self._step + 1} of {len(self._fields)})" if len(self._fields) > 1 else ""
+                    yield f"{field.label}{place}:"
+                    yield field.wants()
             case UrlAsked():
                 yield f"? {request.title}"
                 yield request.url
@@ -156,7 +164,10 @@ class Ask:
     def hint(self) -> str:
         """What keys do now."""
         if self.typing:
-            return "Enter: answer · Esc: back"
+            words = ["Enter: answer"]
+            if not isinstance(self.request, Permission):
+                words.append("Ctrl+D: decline")
+            return " · ".join([*words, "Esc: back" if self.options else "Esc: later"])
         words = ["1-9 or ↑↓ and Enter: choose"]
         if self.takes_several:
             words.append("Space: tick")
@@ -246,9 +257,16 @@ class Ask:
 
     def _next_field(self, text: str) -> Answer | None:
         if self._fields:
-            name, _, _, kind = self._fields[self._step]
+            field = self._fields[self._step]
             if text.strip():
-                self._content[name] = typed_value(text if self.is_secret else text.strip(), kind)
+                try:
+                    self._content[field.name] = field.take(text)
+                except Misfit as misfit:
+                    self.problem = str(misfit)
+                    return None
+            elif field.required:
+                self.problem = "an answer is required here (Ctrl+D declines the whole form)"
+                return None
         self._step += 1
         if self._step < len(self._fields):
             self._begin()
@@ -258,19 +276,3 @@ class Ask:
 
 def _value_of(option: Any) -> str:
     return str(option.value) if option.value is not None else str(option.label)
-
-
-def _fields(request: FormAsked) -> Iterator[tuple[str, str, bool, object]]:
-    """Members of a form: name, label, whether it is a secret, type."""
-    try:
-        schema = msgspec.json.decode(request.schema)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return
-    members = schema.get("properties") if isinstance(schema, dict) else None
-    for name, about in (members if isinstance(members, dict) else {}).items():
-        about = about if isinstance(about, dict) else {}
-        choices = about.get("enum")
-        label = str(about.get("title") or name)
-        if isinstance(choices, list):
-            label += f" ({' | '.join(str(one) for one in choices[:12])})"
-        yield str(name), label, about.get("format") == "password", about.get("type")

@@ -221,8 +221,8 @@ class SessionsScreen(Screen[None]):
             found = await asyncio.to_thread(self._shelf.entries)
             entries = [self._current(entry) for entry in found]
             self._known = {entry.key: entry for entry in entries}
-            self._said = "" if entries else "no sessions here"
-            if entries != self.view.entries:
+            said, self._said = self._said, "" if entries else "no sessions found in this folder"
+            if entries != self.view.entries or said != self._said:
                 self.view.put(entries)
                 self._draw()
             for entry in entries[:COUNTED]:
