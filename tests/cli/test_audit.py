@@ -73,6 +73,19 @@ def test_a_lie_is_named(lying: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert f"ASR-258 /status (record {found['record']})" in out
 
 
+def test_a_line_without_a_record_is_named(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(bundle, tmp_path / "left-out"))
+    path = folder / "streams" / f"{SESSION}.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(one for one in lines if b'"type":"tool_call"' not in one))
+    code, out, err = run(capsys, folder)
+    assert (code, err) == (1, "")
+    (first, *_) = [one for one in out.splitlines() if "no tool_call is made" in one]
+    assert first.startswith(f"{folder}/manifest.json: P-COUNT /sources/s0: ")
+
+
 def test_an_explanation(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = map(json.loads, (bundle / "streams" / f"{SESSION}.jsonl").read_bytes().splitlines())
     result = next(one for one in records if one["type"] == "tool_result" and one["status"] == "denied")

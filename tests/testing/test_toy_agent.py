@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from tests.audit.telling import bundles_of
 from tests.native.acp.conftest import sheet_of
 from tests.native.acp.toys import first_of_all, run_toy
 
+from callsheet.audit import audit_bundle
 from callsheet.seam import (
     Completed,
     Ended,
@@ -79,6 +81,10 @@ def test_a_whole_turn(script: str, version: int, tmp_path: Path) -> None:
     assert SECRET.encode() not in play.data
     if script == "secret":
         assert SECRET in json.dumps(play.sent)
+    (tmp_path / "log.jsonl").write_bytes(play.data)
+    for bundle in bundles_of("acp", [tmp_path / "log.jsonl"], tmp_path / "out") if script != "secret" else ():
+        # (In a log that was masked before it was imported, the mask looks like the answer to the secret.)
+        assert [(one.path, one.value, one.message) for one in audit_bundle(bundle)] == []
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-"""Frames of a logged connection: whose they are, what they answer, which of them are a replay.
+"""Frames of a logged connection: whose they are, what they answer, which are a replay, which version is spoken.
 
-Owns, for sources that the registry marks as frame logs: the JSON-RPC frames in a line (wrapped, bare, in a batch), the
-time at which a line was received, the request that a response answers (ids count for each direction), and the lines
-between a request to load a session and its answer. It is read anew; no importer code takes part. Memory: a few
-words for each request.
+Owns, for sources that the registry marks as frame logs: the JSON-RPC frames in a line (wrapped, bare, in a batch),
+the time at which a line was received, the request that a response answers (ids count for each direction), the lines
+between a request to load a session and its answer, and the version of the protocol that was agreed last. It is read
+anew; no importer code takes part. Memory: a few words for each request.
 
 Must never know: records, what a frame means for one.
 """
@@ -35,9 +35,14 @@ class Asked(NamedTuple):
 
 
 class Frames:
-    """The requests and replays of one log."""
+    """The requests and replays of one log.
+
+    Attributes:
+        version: The version of the protocol that was agreed last, up to the line taken in last.
+    """
 
     def __init__(self) -> None:
+        self.version: int | None = None
         self._asked: dict[str, list[Asked]] = {}
         self._replays: list[tuple[int, int, Any]] = []
 
@@ -55,6 +60,9 @@ class Frames:
             asked = self.answered(line, sender, name)
             if asked is not None and asked.method in LOADS:
                 self._replays.append((asked.line, line, asked.session))
+            agreed = follow(frame, "/result/protocolVersion")
+            if type(agreed) is int and (asked is None or asked.method == "initialize"):
+                self.version = agreed
 
     def answered(self, line: int, sender: Any, name: str) -> Asked | None:
         """The request that a response on a line answers: the last one before it of that id, from the other side."""

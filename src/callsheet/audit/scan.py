@@ -230,7 +230,7 @@ class Scan:
         found: dict[str, list[tuple[int, Any, Any]]] = {}
         for unit in self._registry.unit:
             for index, pointer, part in found_units(unit, root):
-                if unit.again and self._is_again(unit, root, pointer, part):
+                if self._is_dropped(part) or (unit.again and self._is_again(unit, root, pointer, part)):
                     continue
                 told = (unit_key(number, index), _value(unit.id, root, part), _value(unit.by, root, part))
                 if unit.alone:
@@ -255,6 +255,13 @@ class Scan:
             for one in sorted(told):
                 fresh.put(*one)
             self.units[record] = fresh
+
+    def _is_dropped(self, part: Any) -> bool:
+        """Whether a part is an update that the protocol, in the version agreed at this line, does not have."""
+        if self.rpc is None or self.rpc.version is None or self._registry is None:
+            return False
+        until = self._registry.marks.dropped.get(str(follow(part, "/sessionUpdate")))
+        return until is not None and self.rpc.version >= until
 
     def _is_again(self, unit: Unit, root: Any, at: str, part: Any) -> bool:
         told = [

@@ -175,6 +175,8 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         document: A source may be one JSON document over several lines: it is one unit then, on line 1.
         no_lines: A file is never anything else: one that is no JSON value is damaged as a whole, and holds no units.
         jsonrpc: A source is a log of JSON-RPC frames, whose requests and replays the tables ask about.
+        dropped: Kinds of updates in such a log, each with the version of the protocol from which on there is no such
+            update: in a connection of that version it is no unit.
         spoken: Where the messages of the model stand in sources that are a document each.
         message: From a cited part to the id of the message that it stands in.
         frames: Kinds of sources that are frame logs: a line may wrap a frame, as ``{dir, frame}``. Their frames have
@@ -219,6 +221,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     document: bool = False
     no_lines: bool = False
     jsonrpc: bool = False
+    dropped: dict[str, int] = {}
     spoken: list[Spoken] = []
     message: str = ""
     frames: list[str] = []

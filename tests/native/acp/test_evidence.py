@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.audit.telling import bundles_of, held, unproven
-from tests.native.acp.conftest import OPTIONS, SESSION, Log
+from tests.native.acp.conftest import OPTIONS, SESSION, Log, sheet_of
 
 from callsheet.audit import audit_bundle
 from callsheet.records.bundle import Bundle
@@ -159,6 +159,25 @@ def second_version() -> Log:
     return log
 
 
+def odd_second_version() -> Log:
+    """v2: content that null takes back, an update that the version does not have, frames of no session in a batch."""
+    log = Log()
+    log.client(id=0, method="initialize", params={"protocolVersion": 2})
+    log.frame("agent_to_client", [{"jsonrpc": "2.0", "method": name} for name in ("_toy/early", "_toy/too")])
+    log.agent(id=0, result={"protocolVersion": 2, "info": {"name": CLAUDE, "version": "0.101.0"}})
+    log.client(id=1, method="session/new", params={"cwd": "/home/dev/acme-app", "mcpServers": []})
+    log.agent(id=1, result={"sessionId": SESSION})
+    log.update("tool_call_content_chunk", toolCallId="c1", content=text("part 1"))
+    log.update("tool_call_content_chunk", toolCallId="c1", content=text("part 2"))
+    log.update("tool_call_update", toolCallId="c1", content=None, rawOutput={"ok": True}, status="failed")
+    said = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "Here."}}
+    update = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": SESSION, "update": said}}
+    log.frame("agent_to_client", [update, {"jsonrpc": "2.0", "method": "_toy/in_batch"}])
+    log.update("tool_call", toolCallId="c2", title="Not of this version", status="completed")
+    log.update("tool_call_update", toolCallId="c2", title="Of this version", status="completed")
+    return log
+
+
 def others() -> dict[str, Log]:
     """Agents with words of their own, and a log that begins in the middle."""
     codex = begun(1, "@agentclientprotocol/codex-acp", "2.6.0")
@@ -179,7 +198,8 @@ def others() -> dict[str, Log]:
     loaded.client(id=1, method="session/load", params={"sessionId": SESSION, "cwd": "/home/dev/acme-app"})
     loaded.update("agent_message_chunk", content={"type": "text", "text": "Old."})
     loaded.agent(id=1, result={})
-    return {"codex": codex, "opencode": opencode, "middle": middle, "loaded": loaded}
+    odd = odd_second_version()
+    return {"codex": codex, "opencode": opencode, "middle": middle, "loaded": loaded, "odd": odd}
 
 
 @pytest.fixture
@@ -191,9 +211,9 @@ def made(tmp_path: Path) -> list[Bundle]:
 
 
 def test_no_lie_about_any_log_lies_unseen(made: list[Bundle]) -> None:
-    assert len(made) == 6
+    assert len(made) == 7
     told = [held(bundle) for bundle in made if not any(one.masked for one in bundle.manifest.sources)]
-    assert len(told) == 5
+    assert len(told) == 6
     assert sum(told) > 1500
 
 
@@ -231,12 +251,33 @@ def test_real_logs_hold(shared: Path, tmp_path: Path, place: str) -> None:
     assert sum(held(bundle) for bundle in bundles[::8]) > 100
 
 
-def test_a_call_that_is_left_out_is_missed(tmp_path: Path) -> None:
-    (tmp_path / "log.jsonl").write_bytes(first_version().data)
+@pytest.mark.parametrize(
+    ("log", "call"), [(first_version(), "c3"), (odd_second_version(), "c1"), (odd_second_version(), "c2")]
+)
+def test_a_call_that_is_left_out_is_missed(log: Log, call: str, tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(log.data)
     (bundle,) = bundles_of("acp", [tmp_path / "log.jsonl"], tmp_path / "out")
     (entry,) = bundle.manifest.streams
     path = bundle.path / entry.file
-    lines = [line for line in path.read_bytes().splitlines() if b'"callId":"c3"' not in line]
+    lines = [line for line in path.read_bytes().splitlines() if b'"callId":"%s"' % call.encode() not in line]
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     found = [one.message.partition(": ")[2] for one in audit_bundle(Bundle(bundle.path))]
     assert {"no tool_call is made of number 1 on this line", "no tool_result is made of number 1 on this line"} <= set(found)
+
+
+def test_what_null_took_back_is_not_shown() -> None:
+    sheet = sheet_of(odd_second_version().data)
+    (result,) = [one for one in sheet.of("tool_result") if one["callId"] == "c1"]
+    assert result["raw"] == {"ok": True}
+    assert "displayContent" not in result
+
+
+def test_frames_of_no_session_are_kept_one_by_one() -> None:
+    kept = sheet_of(odd_second_version().data).of("unmapped")
+    told = [(one["nativeType"], one["native"]["refs"][0].get("pointer")) for one in kept]
+    assert told == [
+        ("_toy/early", "/frame/0"),
+        ("_toy/too", "/frame/1"),
+        ("_toy/in_batch", "/frame/1"),
+        ("session/update/tool_call", None),
+    ]

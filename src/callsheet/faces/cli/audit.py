@@ -92,8 +92,9 @@ def _as_text(bundle: str, finding: Finding) -> str:
     stream = "manifest.json" if finding.stream is None else finding.stream
     line = "" if finding.line is None or finding.stream is None else f":{finding.line}"
     record = "" if finding.record is None else f" (record {finding.record})"
-    said = "" if finding.value is None else f" {_short(json.dumps(finding.value, ensure_ascii=False))}"
-    return f"{bundle}/{stream}{line}: {finding.rule} {finding.path}{record}:{said}: {finding.message}"
+    said = [] if finding.value is None else [_short(json.dumps(finding.value, ensure_ascii=False))]
+    where = [f"{bundle}/{stream}{line}", f"{finding.rule} {finding.path}{record}"]
+    return ": ".join([*where, *said, finding.message])
 
 
 def _summary(audit: Audit, seen: Counter[str]) -> Iterator[str]:

@@ -258,9 +258,10 @@ class Calls:
             if not raw:
                 continue
             if is_null(raw):
-                if not version.null_clears or member not in call.values:
+                appended = member == "content" and bool(call.more)
+                if not version.null_clears or not (appended or member in call.values):
                     continue
-                del call.values[member]
+                call.values.pop(member, None)
             else:
                 before = call.values.get(member)
                 same = before is not None and bytes(before.raw) == bytes(raw)

@@ -119,7 +119,7 @@ class Fold:
         self._registry: Registry = load("acp")
         self._out: list[Settled] = []
         self._sessions: dict[str | None, SessionFold] = {}
-        self._early: list[tuple[SourceEntry, Unit[LogLine]]] = []
+        self._early: list[tuple[SourceEntry, Unit[LogLine], str | None, Frame | None]] = []
         self._origin: list[Ref] = []
         self._coming: list[Ref] = []
         self._requests: dict[tuple[bool, str], Request] = {}
@@ -224,9 +224,9 @@ class Fold:
         session.head = {(ref.source, ref.line) for ref in cited if ref.role != MEMBER}
         self._sessions[name] = session
         early, self._early = self._early, []
-        for source, unit in early:
+        for source, unit, kind, part in early:
             if (source.id, unit.line.number) not in session.head:
-                self._unmapped(source, unit, _kind_of_line(unit))
+                self._unmapped(source, unit, kind, part)
         return session
 
     def _has_stream(self, name: str) -> bool:
@@ -248,16 +248,21 @@ class Fold:
             found = self._begin(name, refs or [])
         return found
 
-    def _unmapped(self, source: SourceEntry, unit: Unit[LogLine], kind: str | None) -> None:
-        """Keeps a line that belongs to no session; before the first session it waits for that one's stream."""
+    def _unmapped(
+        self, source: SourceEntry, unit: Unit[LogLine], kind: str | None, part: Frame | None = None
+    ) -> None:
+        """Keeps what belongs to no session: a line, or a frame of a batch (``part``).
+
+        Before the first session it waits for that one's stream.
+        """
         if not self._sessions:
             if len(self._early) < WAITING_MOST:
-                self._early.append((source, unit))
+                self._early.append((source, unit, kind, part))
                 return
             self._begin(None, [])
         pen = self._main().pen
         pen.take(source, unit, received(unit.native) if unit.native is not None else None)
-        pen.unmapped(kind)
+        _keep(pen, kind, part)
 
     # -- one frame ----------------------------------------------------------------------------------------------
 
@@ -271,6 +276,7 @@ class Fold:
             kind, name = frame.method, self._named(frame)
         if (frame.method or (request.method if request is not None else "")) in OPENING:
             name = self._open(frame, request) or name
+        part = None if alone else frame
         full = name not in self._sessions and len(self._sessions) >= SESSIONS_MOST
         if name is None or full:
             if full:
@@ -279,7 +285,7 @@ class Fold:
                 )
             self._ask(frame, name, None)
             if full or not self._is_origin(unit):
-                self._unmapped(source, unit, kind)
+                self._unmapped(source, unit, kind, part)
             return
         session = self._session(name)
         ts = received(unit.native) if unit.native is not None else None
@@ -294,8 +300,7 @@ class Fold:
             mapped = self._call(session, frame)
         mapped = mapped or (source.id, unit.line.number) in session.head
         if not mapped:
-            # Of a batch each unmapped frame keeps the line; a line that is one frame is kept as it is.
-            session.pen.unmapped(kind, None, None if alone else frame.pointer)
+            _keep(session.pen, kind, part)
 
     def _named(self, frame: Frame) -> str | None:
         """The session that a request or notification is about."""
@@ -521,9 +526,16 @@ def agent_of(result: dict[str, Raw]) -> tuple[str, str | None] | None:
     return None
 
 
+def _keep(pen: Pen, kind: str | None, part: Frame | None) -> None:
+    """Keeps a frame that nothing maps: of a batch the frame itself, else the line as it is."""
+    if part is None:
+        pen.unmapped(kind)
+    else:
+        pen.unmapped(kind, part.raw, part.pointer)
+
+
 def _kind_of_line(unit: Unit[LogLine]) -> str | None:
-    for frame in frames_of(unit):
-        return frame.method or "response"
+    """What a line is that holds no frame."""
     if unit.native is None:
         return None
     return "raw" if unit.native.dir is not None and not unit.native.frame else "line"

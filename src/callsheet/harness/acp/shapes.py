@@ -89,6 +89,7 @@ class Frame(NamedTuple):
         result: Of a response.
         error: Of a response.
         number: The id as it is written.
+        raw: All of it.
     """
 
     from_agent: bool
@@ -99,6 +100,7 @@ class Frame(NamedTuple):
     result: Raw
     error: Raw
     number: Raw = ABSENT
+    raw: Raw = ABSENT
 
 
 def _loose(value: dict[str, Any]) -> LogLine:
@@ -167,6 +169,7 @@ def _frame(raw: Raw, pointer: str, from_agent: bool | None) -> Iterator[Frame]:
         members.get("result", ABSENT),
         members.get("error", ABSENT),
         number,
+        raw,
     )
 
 
