@@ -12,14 +12,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from callsheet.audit import audit_bundle
 from callsheet.harness import HARNESSES, LIVE
 from callsheet.library.folders import DiskFolder
 from callsheet.library.importing import import_session
 from callsheet.live import Policy, Unopened, open_session
 from callsheet.records.bundle import Bundle
 from callsheet.seam import (
+    Accepted,
     Completed,
     Installed,
+    Interrupted,
     MessagePreview,
     NotStarted,
     OutputPreview,
@@ -147,6 +150,53 @@ def test_what_goes_on_is_shown_before_it_is_recorded(version: int, tmp_path: Pat
     found = records(run.bundle)
     assert [one["callId"] for one in found if one["type"] == "preview"] == ["c1"]
     assert not [one for one in found if one["type"] == "tool_result"]
+
+
+IDS = {"tool_call": "callId", "message": "messageId", "terminal": "terminalId", "plan": "planId"}
+
+
+async def two_turns(version: int, script: str, out: Path, *, stop: bool) -> tuple[list[Any], Path]:
+    """Two turns of one session; with ``stop`` both are interrupted where they wait for the person."""
+    installed = Installed(command=tuple(toy(version, script)), version=None, evidence="")
+    port = None if stop else Policy("allow")
+    session = await open_session(ACP, installed, Wish(cwd=str(out.parent)), out=out, port=port, limits=QUICK)
+    assert not isinstance(session, Unopened)
+    results = []
+    try:
+        for prompt in ("One.", "Two."):
+            turn = session.start(prompt)
+            async for event in turn:
+                if stop and isinstance(event, TurnChanged) and event.state == "waiting":
+                    assert isinstance(session.interrupt(), Accepted)
+            results.append(await turn.result())
+    finally:
+        await session.close()
+    return results, session.bundle
+
+
+@BOTH
+@pytest.mark.parametrize("script", ["turn", "everything"])
+def test_a_second_turn_has_ids_of_its_own(version: int, script: str, tmp_path: Path) -> None:
+    results, bundle = asyncio.run(two_turns(version, script, tmp_path / "out", stop=False))
+    assert results == [Completed("end_turn")] * 2
+    assert [(one.path, one.value, one.message) for one in audit_bundle(Bundle(bundle))] == []
+    found = records(bundle)
+    for kind, member in IDS.items():
+        told = {one[member] for one in found if one["type"] == kind and member in one}
+        if version == 1 and kind in ("terminal", "plan"):
+            continue  # the client names terminals, and there is one plan
+        first = {name for name in told if not name.endswith("-2")}
+        assert {f"{name}-2" for name in first} == told - first, kind
+    assert {"c1", "c1-2"} <= {one["callId"] for one in found if one["type"] == "tool_call"}
+
+
+@BOTH
+def test_a_turn_that_is_cancelled_ends_as_cancelled(version: int, tmp_path: Path) -> None:
+    results, bundle = asyncio.run(two_turns(version, "turn", tmp_path / "out", stop=True))
+    assert results == [Interrupted("cancelled")] * 2
+    turns = {one["turnId"]: one["status"] for one in records(bundle) if one["type"] == "turn"}
+    assert turns == {"t1": "interrupted", "t2": "interrupted"}
+    assert [one.message for one in audit_bundle(Bundle(bundle))] == []
 
 
 def test_v1_files_and_terminals_are_lent_inside_the_folder(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from callsheet.testing.toy_agent.script import Script, filled
+from callsheet.testing.toy_agent.script import Script, cancelled, filled, numbered, waits_for_cancel
 
 Frame = dict[str, Any]
 PATIENCE = 30.0
@@ -49,6 +49,7 @@ class ToyAgent:
         self._cancelled = threading.Event()
         self._alone = False
         self._count = 0
+        self._played = 0
         self._chosen = {"mode": "ask", "model": "small"}
 
     def run(self) -> None:
@@ -172,8 +173,13 @@ class ToyAgent:
         if steps is None:
             self._fail(prompt, INVALID, f"the script has no steps for version {self._version}")
             return
+        self._played += 1
+        knows = waits_for_cancel(steps)
         for step in steps:
-            self._step(filled(step, self._kept), prompt)
+            stopped = self._cancelled.is_set() and not (knows or self._alone)
+            left = cancelled(step) if stopped else step
+            if left is not None:
+                self._step(filled(numbered(left, self._played), self._kept), prompt)
 
     def _step(self, step: Frame, prompt: Frame) -> None:
         match step:

@@ -16,6 +16,12 @@ be there), and ``replay`` (updates that are told again when a session is loaded)
 
 Everywhere in it, the texts ``$session``, ``$cwd`` and ``$prompt`` stand for the session's id, its folder and the words
 of the prompt, and ``$NAME.member`` for a member of a kept result.
+
+A script is played anew in every turn. From the second turn on, its ids (of messages, calls, terminals, plans, agents)
+get the number of the turn at their end: ``m1`` is ``m1-2`` then. Bytes of ``line`` and ``bytes`` stay as they are.
+
+When the client cancels a turn whose script does not wait for that, the rest is left out, and the step that ends the
+turn says ``cancelled``.
 """
 
 from __future__ import annotations
@@ -41,6 +47,10 @@ STEPS = (
     "stderr",
 )
 """What a step can be."""
+IDS = frozenset({"messageId", "toolCallId", "terminalId", "planId", "compactionId", "elicitationId"})
+"""Members whose texts are ids of the script's own."""
+SESSIONS = frozenset({"sessionId", "senderSessionId", "recipientSessionId"})
+"""Members of an update whose texts name sessions; all but ``$session`` are the script's own."""
 
 
 class BadScript(ValueError):
@@ -105,3 +115,48 @@ def filled(value: Any, words: dict[str, Any]) -> Any:
     if isinstance(value, dict):
         return {name: filled(one, words) for name, one in value.items()}
     return value
+
+
+def numbered(step: dict[str, Any], turn: int) -> dict[str, Any]:
+    """A step with the ids that it has in a turn: as they are written in the first, with its number later."""
+    if turn < 2:
+        return step
+    mine = {name: _numbered(value, turn, IDS) for name, value in step.items()}
+    if "update" in step:
+        mine["update"] = _numbered(step["update"], turn, IDS | SESSIONS)
+    if "in" in step:
+        mine["in"] = _own(step["in"], turn)
+    return mine
+
+
+def _numbered(value: Any, turn: int, names: frozenset[str]) -> Any:
+    if isinstance(value, list):
+        return [_numbered(one, turn, names) for one in value]
+    if isinstance(value, dict):
+        return {
+            name: _own(one, turn) if name in names and isinstance(one, str) else _numbered(one, turn, names)
+            for name, one in value.items()
+        }
+    return value
+
+
+def _own(name: str, turn: int) -> str:
+    """An id in a later turn; a ``$`` word stands for one that is not the script's."""
+    return name if name.startswith("$") else f"{name}-{turn}"
+
+
+def cancelled(step: dict[str, Any]) -> dict[str, Any] | None:
+    """What is left of a step in a turn that was cancelled: v2's acceptance of the prompt, and the turn's end."""
+    match step:
+        case {"answer": {"messageId": _}}:
+            return step
+        case {"answer": {"stopReason": _}}:
+            return {"answer": {"stopReason": "cancelled"}}
+        case {"update": {"sessionUpdate": "state_update", "state": "idle", "stopReason": _}}:
+            return {"update": {"sessionUpdate": "state_update", "state": "idle", "stopReason": "cancelled"}}
+    return None
+
+
+def waits_for_cancel(steps: Steps) -> bool:
+    """Whether a script knows what it does when it is cancelled."""
+    return any(step.get("await") == "cancel" for step in steps)
