@@ -154,7 +154,8 @@ def cancelled(step: dict[str, Any]) -> dict[str, Any] | None:
             return {"answer": {"stopReason": "cancelled"}}
         case {"update": {"sessionUpdate": "state_update", "state": "idle", "stopReason": _}}:
             return {"update": {"sessionUpdate": "state_update", "state": "idle", "stopReason": "cancelled"}}
-    return None
+        case _:
+            return None
 
 
 def waits_for_cancel(steps: Steps) -> bool:
