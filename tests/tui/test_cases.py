@@ -18,7 +18,7 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "049-stream-unknown-event-types": (("1 call ",), ("future_event", "rate_limit", "tool_progress")),
     "055-appserver-thought-no-duration": (("Listing files",), (" ms", "0 s", "Thought for")),
     "063-claude-html-injection": (("<",), ()),
-    "073-appserver-turn-diff-not-a-call": (("a.txt", "1 denied", "2 calls"), ()),
+    "073-appserver-turn-diff-not-a-call": (("a.txt", "1 declined", "2 calls"), ()),
     "075-render-markup-in-command": (("[bold]x[/bold]", "[red]not a colour[/red]", "'[/]'"), ()),
 }
 

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 from tests.tui.driving import CLAUDE, Driven, drive
+from textual.geometry import Size
 
+from callsheet.faces.tui.bar import Bar, Part
 from callsheet.faces.tui.dialogs import HelpScreen
+from callsheet.faces.tui.filters import Filter
 from callsheet.faces.tui.keys import HELP, LEAVING, SESSIONS
 from callsheet.faces.tui.sessions_screen import FolderShelf, SessionsScreen, SessionsView
+from callsheet.paint import Span, plain
+from callsheet.records.bundle import Diagnostic
 
 Records = list[dict[str, Any]]
 
@@ -87,6 +92,9 @@ def test_moving(source: Path) -> None:
     async def test(on: Driven) -> None:
         await on.read()
         assert on.title == "Please look at part 0."
+        await on.pilot.pause(0.35)
+        await on.press("k")
+        assert "not found" not in on.lines[-1]
         await on.press("j")
         assert on.title == "ls part0"
         await on.press("down", "down")
@@ -98,10 +106,16 @@ def test_moving(source: Path) -> None:
         assert "Part 7 is done." in on.text
         await on.press("home")
         assert on.title == "Please look at part 0."
+        await on.pilot.pause(0.35)
+        await on.press("k")
+        assert "not found" not in on.lines[-1]
         await on.press("G")
         assert on.title == "Part 7 is done."
         await on.press("g")
         assert on.title == "Please look at part 0."
+        await on.pilot.pause(0.35)
+        await on.press("k")
+        assert "not found" not in on.lines[-1]
         before = on.sheet.scroll_offset.y
         await on.press("pagedown")
         assert on.sheet.scroll_offset.y > before
@@ -200,6 +214,9 @@ def test_search_says_when_there_is_nothing(source: Path) -> None:
         await on.press("slash", *"zebra", "enter")
         await on.until(lambda: "not found" in on.lines[-1])
         assert on.title == "Please look at part 0."
+        await on.pilot.pause(0.35)
+        await on.press("k")
+        assert "not found" not in on.lines[-1]
 
     drive(source, test)
 
@@ -213,8 +230,13 @@ def test_filter(source: Path) -> None:
         await on.press("u")
         assert len(on.sheet) == 64
         assert "only" not in on.lines[-1]
-        await on.press("F", "0", "enter")
+        await on.press("F", "0")
+        assert "Enter: show these" in on.text
+        assert "nothing chosen: all rows are shown" in on.text
+        await on.press("enter")
         assert len(on.sheet) == 64
+        assert "no filter: all rows are shown" in on.lines[-1]
+        assert "only" not in on.lines[-1]
 
     drive(source, test)
 
@@ -363,6 +385,9 @@ def test_a_session_written_elsewhere_is_followed(tmp_path: Path) -> None:
         stream(tmp_path, session(6))
         await on.until(lambda: len(on.sheet) == 48)
         assert on.title == "Please look at part 0."
+        await on.pilot.pause(0.35)
+        await on.press("k")
+        assert "not found" not in on.lines[-1]
         await on.press("f")
         assert "following" not in on.lines[-1]
 
@@ -424,8 +449,8 @@ def test_list_of_sessions(tmp_path: Path, source: Path) -> None:
         write_manifest(bundle, Manifest(format=FORMAT, streams=[StreamEntry(id="s", file="streams/s.jsonl")]))
 
     async def test(on: Driven) -> None:
-        await on.until(lambda: isinstance(on.app.screen, SessionsScreen) and on.text.count("denied") == 3)
-        await on.until(lambda: "25 calls · 5 failed · 5 denied" in on.lines[-1])
+        await on.until(lambda: isinstance(on.app.screen, SessionsScreen) and on.text.count("declined") == 3)
+        await on.until(lambda: "25 calls · 5 failed · 5 declined" in on.lines[-1])
         view = on.app.screen.query_one(SessionsView)
         await on.press("j", "k", "end", "home", "pagedown", "g")
         assert view.cursor == 0
@@ -439,7 +464,7 @@ def test_list_of_sessions(tmp_path: Path, source: Path) -> None:
         grown = tmp_path / "bundles" / "one"
         stream(grown / "streams", session(9))
         write_manifest(grown, Manifest(format=FORMAT, streams=[StreamEntry(id="s", file="streams/s.jsonl")]))
-        await on.until(lambda: "60 calls · 12 failed · 12 denied" in on.lines[-1])
+        await on.until(lambda: "60 calls · 12 failed · 12 declined" in on.lines[-1])
 
     drive(tmp_path / "bundles", test)
 
@@ -464,3 +489,61 @@ def test_a_folder_without_sessions_says_so(tmp_path: Path, wide: int) -> None:
         assert "looking" not in on.text
 
     drive(tmp_path, test, size=(wide, 30))
+
+
+def test_search_counts_the_places(source: Path) -> None:
+    async def test(on: Driven) -> None:
+        await on.read()
+        await on.press("slash", *"rm -r part", "enter")
+        await on.until(lambda: " of " in on.lines[-1])
+        first, _, total = on.lines[-1].partition(" · ")[0].partition(" of ")
+        assert (first, int(total) > 1) == ("1", True)
+        await on.press("n")
+        await on.until(lambda: on.lines[-1].startswith(f"2 of {total}"))
+        await on.press("N", "N")
+        await on.until(lambda: on.lines[-1].startswith(f"{total} of {total}, from the other end"))
+
+    drive(source, test)
+
+
+def test_a_filter_uses_the_words_of_the_rows() -> None:
+    assert Filter(kinds=frozenset(("file_change",))).words() == "change"
+
+
+@pytest.mark.parametrize("wide", [60, 80])
+def test_the_bar_keeps_what_matters(wide: int) -> None:
+    class Sized(Bar):
+        size = Size(wide, 1)
+
+    bar = Sized("plain")
+    said = "a turn is running; q again stops it and leaves"
+    counts = [Part(Span(words), rank) for words, rank in (("14 calls", 4), ("1 waiting", 1), ("? help", 3))]
+    right = [Part(Span("context 10/1,000"), 6), Part(Span("following"), 5), Part(Span("21/21"), 3)]
+    bar.put([Part(Span(said), 0, True), *counts], right)
+    text = plain(bar.line())
+    assert len(text) <= wide
+    assert text.startswith(said)
+    assert "1 waiting" in text
+    bar.put(counts, right)
+    text = plain(bar.line())
+    assert len(text) <= wide
+    assert all(words in text for words in ("14 calls · 1 waiting · ? help", "following", "21/21"))
+    assert ("context" in text) == (wide == 80)
+    bar.put([Part(Span("x" * 100), 0, True)], right)
+    assert plain(bar.line()) == "x" * (wide - 1) + "…"
+
+
+def test_the_session_pane_names_keys_and_whole_commands(source: Path) -> None:
+    async def test(on: Driven) -> None:
+        await on.read()
+        shown = on.screen.shown
+        shown.doubts = [Diagnostic(code="BAD_JSON", message="line 3 is no JSON")]
+        shown.hidden = {"harness_messages": 2}
+        await on.press("s")
+        assert "1 remark on the sources (a)" in on.text
+        assert "2 messages of the harness (callsheet show --audit-view)" in on.text
+        await on.press("a")
+        assert "line 3 is no JSON" in on.text
+        assert "(a)" not in on.text
+
+    drive(source, test)

@@ -48,7 +48,12 @@ _STATES: tuple[tuple[str, str, Style], ...] = (
 
 
 def paint_head(
-    session: Session | None, tally: Tally, look: Look, doubts: Sequence[Diagnostic] = ()
+    session: Session | None,
+    tally: Tally,
+    look: Look,
+    doubts: Sequence[Diagnostic] = (),
+    *,
+    by: str = "--audit-view",
 ) -> list[Line]:
     """Agent, session, title, sources, counts, what is known of the calls together, and a rule below.
 
@@ -57,6 +62,7 @@ def paint_head(
         tally: Counts of the stream.
         look: How to draw.
         doubts: What the importer found worth saying about the sources.
+        by: What draws the doubts one by one: an option, a key.
     """
     width = max(look.width, NARROWEST)
     lines: list[Line] = []
@@ -67,7 +73,7 @@ def paint_head(
     lines += packed(_counts(tally), width)
     for words in _sums(tally, session):
         lines += [[Span(piece, "quiet")] for piece in cells.wrap(words, width)]
-    lines += _doubts(session, doubts, width, look)
+    lines += _doubts(session, doubts, width, look, by)
     lines.append([Span("─" * width, "quiet")])
     return lines
 
@@ -150,14 +156,16 @@ def _sums(tally: Tally, session: Session | None) -> Iterator[str]:
         yield f"who allowed it: not recorded for {counted(tally.undecided, 'call')}"
 
 
-def _doubts(session: Session | None, doubts: Sequence[Diagnostic], width: int, look: Look) -> Iterator[Line]:
+def _doubts(
+    session: Session | None, doubts: Sequence[Diagnostic], width: int, look: Look, by: str
+) -> Iterator[Line]:
     if not doubts:
         return
     if not look.audit:
         count = sum(
             doubt.count or 1 for doubt in doubts
         )  # the last of a code stands for all that are not told
-        words = f"{counted(count, 'remark')} on the sources (--audit-view)"
+        words = f"{counted(count, 'remark')} on the sources ({by})"
         yield [Span(piece, "open") for piece in [cells.cut(words, width)]]
         return
     paths = {source.id: source.path for source in (session.sources or () if session else ())}
@@ -174,6 +182,8 @@ def paint_foot(
     hidden: Mapping[str, int],
     look: Look,
     session: Session | None = None,
+    *,
+    by: str = "",
 ) -> list[Line]:
     """What the agents' streams hold, and what was not drawn; no lines when there is nothing to say.
 
@@ -183,6 +193,7 @@ def paint_foot(
         hidden: What was left out of the rows of all streams (``rows.HIDDEN``), and how often.
         look: How to draw.
         session: The head of the session's own stream.
+        by: The command that has the options, where it is not the one that draws.
     """
     width = max(look.width, NARROWEST)
     lines: list[Line] = []
@@ -195,13 +206,13 @@ def paint_foot(
     if not look.audit:
         counts["unmapped"] = tally.unmapped + agents.unmapped
         counts["unknown_types"] = tally.unknown_types + agents.unknown_types
-    words = " · ".join(_hidden_words(counts))
+    words = " · ".join(_hidden_words(counts, by))
     if words:
         lines += [[Span(piece, "quiet")] for piece in cells.wrap(f"not drawn: {words}", width)]
     return [[Span("─" * width, "quiet")], *lines] if lines else []
 
 
-def _hidden_words(counts: Mapping[str, int]) -> Iterator[str]:
+def _hidden_words(counts: Mapping[str, int], by: str) -> Iterator[str]:
     """What was not drawn, together with the option that draws it."""
     by_option: dict[str, list[str]] = {}
     for name, count in counts.items():
@@ -209,4 +220,4 @@ def _hidden_words(counts: Mapping[str, int]) -> Iterator[str]:
             one, several, option = _HIDDEN[name]
             by_option.setdefault(option, []).append(f"{count:,} {one if count == 1 else several}")
     for option, words in by_option.items():
-        yield f"{', '.join(words)} ({option})"
+        yield f"{', '.join(words)} ({by}{option})"

@@ -446,6 +446,9 @@ class LiveRows:
         usage = self._usage
         if usage is None:
             return ""
+        if usage.context_used is not None and usage.context_window is not None:
+            percent = f" {usage.percent:,}%" if usage.percent is not None else ""
+            return f"context {usage.context_used:,}/{usage.context_window:,}{percent}"
         reported = (
             ("context", usage.context_used, ""),
             ("window", usage.context_window, ""),

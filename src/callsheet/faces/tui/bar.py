@@ -6,6 +6,7 @@ Must never know: where the numbers come from.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from textual.strip import Strip
 from textual.widget import Widget
@@ -16,31 +17,57 @@ from callsheet.paint.cells import cut, width
 from callsheet.pairing import Tally
 from callsheet.rows.text import counted
 
+GAP = 3
+"""Cells between two parts."""
+LEAST = 9
+"""Cells from which a part of a text is worth showing."""
+
+
+class Part(NamedTuple):
+    """A piece of a bar.
+
+    Attributes:
+        span: What it says.
+        rank: The lower, the sooner it gets its place.
+        cuts: It may be shown in part; a number may not.
+    """
+
+    span: Span
+    rank: int = 5
+    cuts: bool = False
+
+
+def count_parts(tally: Tally, waiting: int) -> list[Part]:
+    """Calls, failures, declined calls, and what waits for an answer."""
+    found = [Part(Span(counted(tally.calls, "call"), "strong"), 4)]
+    parts: tuple[tuple[int, str, Style, int], ...] = (
+        (tally.failed, "failed", "bad", 4),
+        (tally.declined, "declined", "refused", 4),
+        (waiting, "waiting", "open", 1),
+    )
+    return found + [
+        Part(Span(f"{count:,} {word}", style), rank) for count, word, style, rank in parts if count
+    ]
+
 
 def count_spans(tally: Tally, waiting: int) -> list[Span]:
-    """Calls, failures, denials, and what waits for an answer."""
-    found = [Span(counted(tally.calls, "call"), "strong")]
-    parts: tuple[tuple[int, str, Style], ...] = (
-        (tally.failed, "failed", "bad"),
-        (tally.declined, "denied", "refused"),
-        (waiting, "waiting", "open"),
-    )
-    return found + [Span(f"{count:,} {word}", style) for count, word, style in parts if count]
+    """What ``count_parts`` says, for a line of its own."""
+    return [part.span for part in count_parts(tally, waiting)]
 
 
 class Bar(Widget):
-    """One line of spans, packed; what does not fit is left out from the end."""
+    """One line of parts; where there is no room for all, those of the lowest rank have it."""
 
     DEFAULT_CSS = "Bar { height: 1; }"
 
     def __init__(self, looks: str, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.looks = looks
-        self._left: list[Span] = []
-        self._right: list[Span] = []
+        self._left: list[Part] = []
+        self._right: list[Part] = []
 
-    def put(self, left: Iterable[Span], right: Iterable[Span] = ()) -> None:
-        """Says something else; the right side is said first where there is no room for both."""
+    def put(self, left: Iterable[Part], right: Iterable[Part] = ()) -> None:
+        """Says something else."""
         said = (list(left), list(right))
         if said != (self._left, self._right):
             self._left, self._right = said
@@ -48,26 +75,29 @@ class Bar(Widget):
 
     def line(self) -> Line:
         """The line as it fits."""
-        room = self.size.width
-        right = _joined(self._right)
-        kept: Line = []
-        used = sum(width(span.text) for span in right)
-        for span in self._left:
-            gap = 3 if kept else 0
-            size = width(span.text)
-            if used + gap + size + 2 > room:
-                rest = room - used - gap - 2
-                if rest > 8:
-                    kept += [
-                        *([Span(" · ", "quiet")] if kept else []),
-                        Span(cut(span.text, rest), span.style),
-                    ]
-                    used += gap + rest
-                break
-            kept += [*([Span(" · ", "quiet")] if kept else []), span]
-            used += gap + size
-        gap_cells = max(room - used, 1) if right else 0
-        return [*kept, Span(" " * gap_cells), *right] if right else kept
+        parts = [(0, part) for part in self._left] + [(1, part) for part in self._right]
+        shown: dict[int, Span] = {}
+        sides = [0, 0]  # cells of each side
+        for at in sorted(range(len(parts)), key=lambda at: parts[at][1].rank):
+            side, part = parts[at]
+            gap = GAP if sides[side] else (GAP if sides[1 - side] else 0)
+            room = self.size.width - sum(sides) - gap
+            size = width(part.span.text)
+            if size > room:
+                if not part.cuts or room < LEAST:
+                    continue
+                size = room
+            shown[at] = (
+                part.span
+                if size == width(part.span.text)
+                else Span(cut(part.span.text, size), part.span.style)
+            )
+            sides[side] += size + gap
+        kept, right = (
+            _joined([shown[at] for at in sorted(shown) if parts[at][0] == side]) for side in (0, 1)
+        )
+        gap = max(self.size.width - sum(width(span.text) for span in [*kept, *right]), 1)
+        return [*kept, Span(" " * gap), *right] if right else kept
 
     def render_line(self, y: int) -> Strip:
         """The line."""

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import SelectionList
+from textual.widgets import SelectionList, Static
 from textual.widgets.selection_list import Selection
 
 from callsheet.faces.tui.filters import Filter
@@ -89,7 +89,8 @@ class FilterScreen(ModalScreen[Filter | None]):
     DEFAULT_CSS = """
     FilterScreen { align: center middle; }
     FilterScreen Vertical { width: 44; height: 90%; border: round $primary; padding: 0 1; }
-    FilterScreen SelectionList { height: 1fr; border: none; }
+    FilterScreen #choices { height: 1fr; border: none; padding: 0; }
+    FilterScreen #none { height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "cancel", "close", show=False),
@@ -125,8 +126,15 @@ class FilterScreen(ModalScreen[Filter | None]):
             if self._states[state]
         ]
         with Vertical() as box:
-            box.border_title = "Space: choose · a: all · 0: none · Enter: show these"
-            yield SelectionList(*entries)
+            box.border_title = "Space: choose · Enter: show these"
+            box.border_subtitle = "a: all · 0: none · Esc: close"
+            yield SelectionList(*entries, id="choices")
+            yield Static(id="none")
+
+    def on_selection_list_selected_changed(self, _: SelectionList.SelectedChanged[str]) -> None:
+        """Says what nothing chosen means."""
+        none = not self.query_one(SelectionList).selected
+        self.query_one("#none", Static).update("nothing chosen: all rows are shown" if none else "")
 
     def action_cancel(self) -> None:
         """Leaves everything as it is."""

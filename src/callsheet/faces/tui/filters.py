@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from callsheet.paint.words import LABELS
 from callsheet.rows import ROW_KINDS, RowKind, Rows, State
 from callsheet.rows.row import STATES
 
@@ -37,7 +38,7 @@ class Filter(Struct, frozen=True):
         """What is shown, in a few words."""
         parts = []
         if len(self.kinds) < len(ROW_KINDS):
-            parts.append(_few([kind for kind in ROW_KINDS if kind in self.kinds]))
+            parts.append(_few([LABELS[kind] for kind in ROW_KINDS if kind in self.kinds]))
         if len(self.states) < len(STATES):
             parts.append(_few([state for state in STATES if state in self.states]))
         return "; ".join(parts)

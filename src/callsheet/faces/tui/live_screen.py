@@ -19,6 +19,7 @@ from textual.widgets import Input
 
 from callsheet.errors import CallsheetError
 from callsheet.faces.tui.ask_panel import AskPanel
+from callsheet.faces.tui.bar import Part
 from callsheet.faces.tui.keys import TURN, bindings
 from callsheet.faces.tui.running import Running
 from callsheet.faces.tui.sheet_screen import SheetScreen
@@ -173,16 +174,17 @@ class LiveScreen(SheetScreen):
         """Requests that wait for an answer."""
         return len(self.running.rows.waiting)
 
-    def state_spans(self) -> Iterator[Span]:
+    def state_parts(self) -> Iterator[Part]:
         """How the turn stands, and the context as the agent reports it."""
         if self.running.busy:
-            yield Span(self.running.rows.turn, "open")
+            if not (self.running.rows.turn == "waiting" and self.waiting()):
+                yield Part(Span(self.running.rows.turn, "open"), 2)
         elif self.running.result is not None:
-            yield result_words(self.running.result)
+            yield Part(result_words(self.running.result), 2, True)
         usage = self.running.rows.usage_words()
         if usage:
-            yield Span(usage, "quiet")
-        yield from super().state_spans()
+            yield Part(Span(usage, "quiet"), 6)
+        yield from super().state_parts()
 
     # -- keys of a turn -----------------------------------------------------------------------------------------
 
@@ -261,7 +263,7 @@ class LiveScreen(SheetScreen):
         """Out; while a turn runs, only when asked twice."""
         if self.running.busy and not self._asked_to_stop:
             self._asked_to_stop = True
-            self.say("a turn is running; q again stops the agent and leaves", "open")
+            self.say("a turn is running; q again stops it and leaves", "open")
             return
         self._leave_now()
 

@@ -18,7 +18,7 @@ from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from callsheet.faces.tui.bar import Bar, count_spans
+from callsheet.faces.tui.bar import Bar, Part, count_parts, count_spans
 from callsheet.faces.tui.dialogs import HelpScreen
 from callsheet.faces.tui.keys import LEAVING, SESSIONS, bindings
 from callsheet.faces.tui.looks import looks_of, segments
@@ -243,16 +243,21 @@ class SessionsScreen(Screen[None]):
     def _draw(self) -> None:
         entries = self.view.entries
         self.query_one("#top", Bar).put(
-            [Span(counted(len(entries), "session"), "strong"), Span(visible(self._shelf.name), "quiet")]
+            [
+                Part(Span(counted(len(entries), "session"), "strong"), 0),
+                Part(Span(visible(self._shelf.name), "quiet"), 1, True),
+            ]
         )
         tallies = [entry.tally for entry in entries if entry.tally is not None]
-        left: list[Span] = [Span(self._said, "open")] if self._said else []
+        left = [Part(Span(self._said, "open"), 0, True)] if self._said else []
         if tallies:
             total = type(tallies[0])()
             for tally in tallies:
                 total.add(tally)
-            left += count_spans(total, total.unresolved)
-        self.query_one("#bottom", Bar).put([*left, Span("Enter: open · ? help", "quiet")])
+            left += count_parts(total, total.unresolved)
+        self.query_one("#bottom", Bar).put(
+            [*left, Part(Span("Enter: open", "quiet")), Part(Span("? help", "quiet"), 3)]
+        )
 
     def on_sessions_view_opened(self, _: SessionsView.Opened) -> None:
         """A click on the selected session."""

@@ -13,17 +13,19 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import ClassVar
 
+from msgspec.structs import replace
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.events import Key as KeyPressed
 from textual.events import Resize
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
 from callsheet.errors import CallsheetError
-from callsheet.faces.tui.bar import Bar, count_spans
+from callsheet.faces.tui.bar import Bar, Part, count_parts
 from callsheet.faces.tui.canvas import SheetView
 from callsheet.faces.tui.dialogs import FilterScreen, HelpScreen
 from callsheet.faces.tui.evidence import Evidence, evidence_lines
@@ -185,21 +187,35 @@ class SheetScreen(Screen[None]):
         """Requests that wait for an answer."""
         return 0
 
-    def state_spans(self) -> Iterator[Span]:
+    def state_parts(self) -> Iterator[Part]:
         """What else the bar says."""
         if not self.filter.is_all:
-            yield Span(f"only {self.filter.words()}", "label")
+            yield Part(Span(f"only {self.filter.words()}", "label"), 2, True)
         if self.sheet.following:
             at_end = self.sheet.at_end
-            yield Span("following" if at_end else "following paused (End)", "good" if at_end else "open")
+            yield Part(
+                Span("following" if at_end else "following paused (End)", "good" if at_end else "open"), 5
+            )
 
     def _draw_bar(self) -> None:
         total = len(self.sheet)
-        right = [*self.state_spans(), Span(f"{min(self.sheet.cursor + 1, total):,}/{total:,}", "quiet")]
-        left = [*([self._said] if self._said else []), *count_spans(self.tally(), self.waiting())]
-        self.bottom.put([*left, Span("? help", "quiet")], right)
+        right = [
+            *self.state_parts(),
+            Part(Span(f"{min(self.sheet.cursor + 1, total):,}/{total:,}", "quiet"), 3),
+        ]
+        said = [Part(self._said, 0, True)] if self._said else []
+        left = [*said, *count_parts(self.tally(), self.waiting()), Part(Span("? help", "quiet"), 3)]
+        self.bottom.put(left, right)
         who = head_words(self.shown.session)
-        self.top.put([Span(who, "strong"), Span(visible(self.feed.name), "quiet")])
+        self.top.put(
+            [Part(Span(who, "strong"), 0, True), Part(Span(visible(self.feed.name), "quiet"), 1, True)]
+        )
+
+    def on_key(self, _: KeyPressed) -> None:
+        """Whatever key comes next: what was said is read."""
+        if self._said and not self.shown.provisional and monotonic() > self._said_at + SAID_LEAST:
+            self._said = None
+            self._draw_bar()
 
     def on_sheet_view_selected(self, _: SheetView.Selected) -> None:
         """Shows another row in the pane."""
@@ -333,6 +349,8 @@ class SheetScreen(Screen[None]):
         """When and where each row stands, or not."""
         self._look = Look(audit=not self._look.audit, folders=self._look.folders)
         self.sheet.put_look(self._look)
+        if self._pane == "session":
+            self._draw_pane()
 
     def action_theme(self) -> None:
         """Light or dark."""
@@ -401,22 +419,27 @@ class SheetScreen(Screen[None]):
         clock = asyncio.get_running_loop().time
         total = len(sheet)
         start = sheet.cursor
+        hits: list[int] = []
         until = clock() + SLICE
         for step in range(0 if here else 1, total + (0 if here else 1)):
             index = (start + by * step) % total
             if wants(rows.nested(sheet.position(index)).row):
-                self._said = None
-                sheet.select(index)
-                if by * (index - start) < 0:
-                    self.say("from the other end")
-                return
+                hits.append(index)
+                if len(hits) == 1:
+                    self._said = None
+                    sheet.select(index)
             if clock() > until:
-                self.say(f"searching … {step / total:.0%}")
+                self.say(f"{'counting' if hits else 'searching'} … {step / total:.0%}")
                 await asyncio.sleep(0)
                 if rows is not self.shown.rows or len(sheet) != total:
                     return
                 until = clock() + SLICE
-        self.say("not found")
+        if not hits:
+            self.say("not found")
+            return
+        place = sorted(hits).index(hits[0]) + 1
+        turned = ", from the other end" if by * (hits[0] - start) < 0 else ""
+        self.say(f"{place:,} of {len(hits):,}{turned}")
 
     # -- filter -------------------------------------------------------------------------------------------------
 
@@ -438,6 +461,8 @@ class SheetScreen(Screen[None]):
         if chosen is not None:
             self.filter = chosen
             self._apply()
+            if chosen.is_all:
+                self.say("no filter: all rows are shown")
 
     def action_unfilter(self) -> None:
         """Shows everything."""
@@ -468,9 +493,12 @@ class SheetScreen(Screen[None]):
         """What the sheet says of the whole session."""
         look = Look(width=width, folders=self._look.folders)
         shown = self.shown
+        head = replace(
+            look, audit=self._look.audit
+        )  # what the foot counts is drawn by no key, only by `show`
         return [
-            *paint_head(shown.session, shown.tally, look, shown.doubts),
-            *paint_foot(shown.tally, Tally(), shown.hidden, look, shown.session),
+            *paint_head(shown.session, shown.tally, head, shown.doubts, by="a"),
+            *paint_foot(shown.tally, Tally(), shown.hidden, look, shown.session, by="callsheet show "),
         ]
 
 
@@ -479,14 +507,14 @@ def _is_call(rows: Rows) -> Callable[[int], bool]:
 
 
 def _is_denial(rows: Rows) -> Callable[[int], bool]:
-    """A denied call, or a refused request about no call that has a row."""
+    """A declined call, or a refused request about no call that has a row."""
 
-    def denied(at: int) -> bool:
+    def declined(at: int) -> bool:
         if rows.state(at) != "declined":
             return False
         return rows.kind(at) != "request" or rows.nested(at).row.parent is None
 
-    return denied
+    return declined
 
 
 _SORTS: dict[str, Callable[[Rows], Callable[[int], bool]]] = {

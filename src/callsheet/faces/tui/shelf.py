@@ -1,6 +1,6 @@
 """The sessions of a folder, and what can be said of each on one line.
 
-Owns what is counted (calls, failed, denied, what waits for an answer) and when it is counted again: as soon as the
+Owns what is counted (calls, failed, declined, what waits for an answer) and when it is counted again: as soon as the
 session was written anew.
 
 Must never know: the screen.
