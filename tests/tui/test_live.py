@@ -286,3 +286,12 @@ def test_an_agent_that_is_not_there_is_one_clear_word(tmp_path: Path) -> None:
 
     drive(lambda looks: LiveScreen(running, looks=looks), test)
     assert problems == ["fake: not found: /nowhere/agent"]
+
+
+def test_the_session_pane_counts_a_running_turn(tmp_path: Path) -> None:
+    async def test(on: Turned) -> None:
+        await on.until(lambda: bool(on.panel.asks))
+        await on.press("escape", "s")
+        await on.until(lambda: any(line.strip().startswith("1 call") for line in on.lines[:-1]), 8)
+
+    run(tmp_path, test, turn=ASK)

@@ -171,6 +171,8 @@ class SheetScreen(Screen[None]):
     def changed(self, changed: list[int], added: list[int]) -> None:
         """Draws rows of a session that goes on."""
         self.sheet.changed(changed, added, None if self.filter.is_all else self._shows)
+        if self._pane == "session":
+            self._draw_pane()
         self._draw_bar()
 
     def say(self, words: str, style: Style = "quiet") -> None:
@@ -497,8 +499,8 @@ class SheetScreen(Screen[None]):
             look, audit=self._look.audit
         )  # what the foot counts is drawn by no key, only by `show`
         return [
-            *paint_head(shown.session, shown.tally, head, shown.doubts, by="a"),
-            *paint_foot(shown.tally, Tally(), shown.hidden, look, shown.session, by="callsheet show "),
+            *paint_head(shown.session, self.tally(), head, shown.doubts, by="a"),
+            *paint_foot(self.tally(), Tally(), shown.hidden, look, shown.session, by="callsheet show "),
         ]
 
 
