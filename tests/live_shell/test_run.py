@@ -51,6 +51,22 @@ def test_exit_codes(start: Start, agent_of: Agent, tmp_path: Path, turn: Any, co
     assert lines[:-1] == [json.loads(line) for line in stream.splitlines()], "what is printed is what is kept"
 
 
+def test_text_in_the_agents_own_spelling_costs_no_row(start: Start, agent_of: Agent, tmp_path: Path) -> None:
+    """JSON may spell a character in many ways; where a record ends, the stream says and not its length."""
+    spelled = '"Gr\\u00fc\\u00dfe und noch mehr \\u00e9\\u00e9\\u00e9"'
+    update = (
+        '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"fake-session","update":'
+        '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":' + spelled + "}}}}"
+    )
+    turn = [{"raw": update + "\n"}, CALL, {"say": "last"}]
+    process = start("run", "fake", "--agent", agent_of(turn=turn), "--out", str(tmp_path / "o"), "x")
+    out, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert "Grüße und noch mehr ééé" in out.decode()
+    assert "ls" in out.decode()
+    assert "last" in out.decode()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

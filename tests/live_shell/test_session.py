@@ -16,7 +16,7 @@ import pytest
 from callsheet.harness._port import Desk
 from callsheet.harness._port.fold import Folding
 from callsheet.harness._port.veil import Veil
-from callsheet.live import Limits, Policy, Session, Unopened, open_session, prepare
+from callsheet.live import Closed, Limits, Policy, Session, Unopened, open_session, prepare
 from callsheet.records import Permission, Preview, SourceEntry, ToolCall, ToolResult, Turn, Unmapped
 from callsheet.records.bundle import Bundle
 from callsheet.rules import check_bundle
@@ -39,6 +39,7 @@ from callsheet.seam import (
     RequestClosed,
     RequestOpened,
     TurnChanged,
+    TurnResult,
     Unusable,
     Wish,
 )
@@ -248,6 +249,26 @@ def test_what_the_agent_started_goes_with_it(tmp_path: Path, apart: bool) -> Non
     asyncio.run(go())
     stat = Path(f"/proc/{note.read_text()}/stat")
     assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_an_agent_that_is_gone_is_seen_though_its_child_keeps_the_pipes(tmp_path: Path) -> None:
+    """A child that left the group holds the agent's standard output and error; nobody but us waits for it."""
+    child = [sys.executable, "-c", "import time; time.sleep(600)"]
+    turn = {"spawn": child, "note": str(tmp_path / "pid"), "apart": True}
+
+    async def go() -> tuple[TurnResult | None, Closed]:
+        session = await opened(tmp_path, turn, CALL, {"exit": 3})
+        result = await session.start("Do.").result()
+        return result, await session.close()
+
+    try:
+        result, closed = asyncio.run(asyncio.wait_for(go(), 120))
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert isinstance(result, Lost)
+    assert closed.problems == ()
+    manifest = json.loads((closed.bundle / "manifest.json").read_bytes())
+    assert "recording" not in manifest
 
 
 def test_an_agent_that_closes_its_output_is_gone(tmp_path: Path) -> None:

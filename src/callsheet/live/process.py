@@ -22,6 +22,8 @@ from callsheet.live.limits import Limits
 
 CHUNK = 1 << 18
 POLL = 0.02
+ENDED = 0.1
+"""Seconds after which a process whose pipes are held open is looked at again."""
 How = Literal["left", "asked", "killed"]
 """How a process went: by itself when its input was closed, when it was asked to, or by force."""
 
@@ -90,7 +92,7 @@ class Process:
         self._limits = limits
         self._tail = bytearray()
         self._errors = asyncio.create_task(self._read_errors())
-        self._exited = asyncio.create_task(process.wait())
+        self._exited = asyncio.create_task(_end_of(process))
         self._ending: asyncio.Task[How] | None = None
         self.exit_code: int | None = None
         self.signal: str | None = None
@@ -248,6 +250,19 @@ class Process:
         if transport is not None:
             transport.close()
             await asyncio.sleep(0)
+
+
+async def _end_of(process: asyncio.subprocess.Process) -> int:
+    """Waits until a process has ended, whoever still holds its pipes.
+
+    ``Process.wait()`` waits for the pipes too, up to Python 3.12: a child that keeps them would keep us for ever.
+    """
+    while process.returncode is None:
+        waiting = asyncio.ensure_future(process.wait())
+        await asyncio.wait({waiting}, timeout=ENDED)
+        if not waiting.done():
+            waiting.cancel()
+    return process.returncode
 
 
 class _Kin(NamedTuple):

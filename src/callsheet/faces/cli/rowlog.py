@@ -15,7 +15,7 @@ from pathlib import Path
 from callsheet.faces.cli.terminal import Printer, complain, sheet_width
 from callsheet.live import Closed, Session
 from callsheet.paint import Look, paint_row
-from callsheet.records import ENCODER, Record, Unknown
+from callsheet.records import Record, Unknown
 from callsheet.records.stream import read_at
 from callsheet.rows import View
 from callsheet.rows.growing import Growing
@@ -89,7 +89,9 @@ class _Stream:
 
     def add(self, record: Record) -> list[int]:
         """Takes the next record; the rows that it may have settled."""
-        self._offsets.append(self._offsets[-1] + len(ENCODER.encode(record)) + 1)
+        # The line says the same in its own spelling, which may be longer: only the file knows where it ends.
+        self._file.seek(self._offsets[-1])
+        self._offsets.append(self._offsets[-1] + len(self._file.readline()))
         touched = self.growing.add(record)
         return [first for first in (*touched.added, *touched.changed) if first not in self.printed]
 

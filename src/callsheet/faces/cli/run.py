@@ -117,7 +117,7 @@ def run(
 
 def _in_workbench(wanted: Run) -> int:
     """Runs the turn, and those that follow it, in the workbench; the exit code is that of the last one."""
-    from callsheet.faces.cli.headless import NOTHING_RAN, code_of
+    from callsheet.faces.cli.headless import FAILED, NOTHING_RAN, code_of
     from callsheet.faces.cli.terminal import complain
     from callsheet.faces.tui.app import run_workbench
     from callsheet.faces.tui.running import NotOpened, Running, Wanted
@@ -143,4 +143,6 @@ def _in_workbench(wanted: Run) -> int:
         for problem in running.closed.problems:
             complain(problem)
         complain(f"recorded in {running.closed.bundle}")
+    if running.busy:
+        return FAILED  # the person left while a turn ran: nobody saw its end
     return NOTHING_RAN if running.result is None else code_of(running.result)
