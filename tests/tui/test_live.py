@@ -196,7 +196,8 @@ def test_interrupt(tmp_path: Path) -> None:
         await on.until(lambda: "turn interrupted" in on.lines[-1])
         assert on.sheet.rows.nested(1).row.state == "unconfirmed"
         await on.press("ctrl+x")
-        await on.until(lambda: "stopping" in on.lines[-1] or on.live.running.closed is not None)
+        await on.until(lambda: "no turn is running" in on.lines[-1])
+        assert on.live.running.closed is None
 
     running = run(
         tmp_path,

@@ -66,7 +66,7 @@ class LiveScreen(SheetScreen):
     def __init__(self, running: Running, *, looks: str) -> None:
         super().__init__(Stored.of_nothing(running.name), looks=looks)
         self.running = running
-        running.on_end = self._draw_events
+        running.on_end = self._turn_ended
         self._events: list[Event] = []
         self._timer: Timer | None = None
         self._asked_to_stop = False
@@ -110,6 +110,11 @@ class LiveScreen(SheetScreen):
             for problem in running.closed.problems:
                 self.say(problem, "bad")
             await self._show_bundle()
+
+    def _turn_ended(self) -> None:
+        """What was asked of a turn does not count for the next."""
+        self._asked_to_stop = False
+        self._draw_events()
 
     def _draw_events(self) -> None:
         """Draws everything that has come."""
