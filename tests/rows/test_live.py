@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rows.test_any_stream import SHUFFLED
 
+from callsheet.errors import SourceError
 from callsheet.library.opening import Reading, open_sessions
 from callsheet.records import ENCODER, Record, decode
 from callsheet.records.stream import Entry, read_stream
@@ -285,3 +286,27 @@ def test_many_records_are_read_again_not_held() -> None:
     assert len(rows._recent) <= 512
     assert rows.nested(0).row.call_id == "c0"
     assert set(asked) == {0}
+
+
+LOGS = sorted(
+    path
+    for folder in ("acp", "claude-code/frames", "codex/app-server")
+    for path in (EXAMPLES / folder).glob("*.jsonl")
+)
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda path: path.stem)
+def test_a_frame_log_cut_at_any_frame_ends_in_the_rows_of_its_import(log: Path, tmp_path: Path) -> None:
+    lines = log.read_bytes().splitlines(keepends=True)
+    luck = random.Random(log.stem)
+    for cut in sorted({len(lines), *luck.sample(range(1, len(lines)), min(12, len(lines) - 1))}):
+        part = tmp_path / f"{cut}" / log.name
+        part.parent.mkdir()
+        part.write_bytes(b"".join(lines[:cut]))
+        try:
+            sessions = streams_of(part)
+        except SourceError:
+            assert cut < 3, "a log of a few frames may not say yet what it is"
+            continue
+        for streams in sessions:
+            held(streams, luck)
