@@ -228,7 +228,7 @@ class Asks:
     def _filled(self, name: str, asked: Open, response: dict[str, Raw]) -> None:
         record = self._form(name, asked, self._pen.ref("decision"))
         answer = members_of(response.get("response", ABSENT))
-        record.status = ACTIONS.get(text_of(answer.get("action", ABSENT)) or "", "pending")
+        record.status = ACTIONS.get(text_of(answer.get("action", ABSENT)) or "")
         content = answer.get("content", ABSENT)
         whole, names = secrets_in(asked.members)
         if content and not is_null(content):
