@@ -5,3 +5,9 @@ what a row says. Needs the extra ``tui``.
 
 Must never know: native shapes, what a row says, click.
 """
+
+import os
+
+# Textual draws at most so often a second, and reads this when it is imported. A key is on the screen after two frames:
+# at its usual 60 that is 33 ms.
+os.environ.setdefault("TEXTUAL_FPS", "120")
