@@ -1,6 +1,6 @@
 """Paint: rows to lines of spans, and spans to text. No library for user interfaces, no terminal.
 
-``paint_row``, ``paint_head`` and ``paint_foot`` lay out; ``plain`` and ``coloured`` make text of a line.
+``paint_row``, ``paint_head``, ``paint_foot`` and ``paint_usage`` lay out; ``plain`` and ``coloured`` make text of it.
 Whatever an agent wrote passes ``visible`` first, so that nothing of it can act on a terminal; no markup is
 read.
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from callsheet.paint.row import Look, paint_row
     from callsheet.paint.safe import visible
     from callsheet.paint.span import Line, Span, Style, coloured, line_width, plain
+    from callsheet.paint.usage import paint_usage
 
 _PLACES = {
     "paint_rows": "flow",
     "head_words": "head",
     "paint_foot": "head",
     "paint_head": "head",
+    "paint_usage": "usage",
     "Look": "row",
     "paint_row": "row",
     "visible": "safe",
@@ -58,6 +60,7 @@ __all__ = [
     "paint_head",
     "paint_row",
     "paint_rows",
+    "paint_usage",
     "plain",
     "visible",
 ]

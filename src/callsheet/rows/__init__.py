@@ -27,6 +27,7 @@ from callsheet.rows.row import (
     State,
 )
 from callsheet.rows.sheet import Sheet
+from callsheet.rows.usage import Reported
 
 __all__ = [
     "HIDDEN",
@@ -43,6 +44,7 @@ __all__ = [
     "PermissionShown",
     "Reached",
     "Remark",
+    "Reported",
     "Roll",
     "Row",
     "RowKind",

@@ -29,7 +29,6 @@ from callsheet.records import (
     ToolCall,
     ToolResult,
     Unknown,
-    Usage,
     decode,
 )
 from callsheet.registry.when import MISSING
@@ -42,6 +41,7 @@ from callsheet.rows.order import Order
 from callsheet.rows.roll import WHOLE
 from callsheet.rows.row import Limits, Output, Row, RowKind, State
 from callsheet.rows.text import Blob, cut, first_line, raw_value
+from callsheet.rows.usage import Reported
 from callsheet.seam import (
     CallPreview,
     Event,
@@ -102,6 +102,7 @@ class LiveRows:
         waiting: Requests that wait for an answer, by their ids.
         note: What the agent's shell noted last.
         turn: State of the turn.
+        usage: What the session's own stream last reported of its use.
     """
 
     def __init__(self, fetch: Fetch, blob: Blob | None = None, view: View = View(harness=False)) -> None:  # noqa: B008
@@ -124,7 +125,7 @@ class LiveRows:
         self._anew = False
         self.waiting: dict[str, Waiting] = {}
         self.note: str | None = None
-        self._usage: Usage | None = None
+        self.usage = Reported()
         self.turn: TurnState = "settled"
 
     # -- what comes ---------------------------------------------------------------------------------------------
@@ -206,9 +207,8 @@ class LiveRows:
         if len(self._recent) > HELD:
             self._recent.popitem(last=False)
         touched = growing.add(record)
-        if isinstance(record, Usage) and number == 0:
-            reported = (record.context_used, record.context_window, record.percent)
-            self._usage = record if reported != (None, None, None) else self._usage
+        if number == 0:
+            self.usage.note(record)
         self._order.forget()
         if isinstance(record, Permission | InputRequest):
             self._asked.add(record.request_id)
@@ -440,23 +440,6 @@ class LiveRows:
         return self.nested(at).row.state
 
     # -- what changed -------------------------------------------------------------------------------------------
-
-    def usage_words(self) -> str:
-        """The context as the agent last reported it, in its own numbers; nothing is computed."""
-        usage = self._usage
-        if usage is None:
-            return ""
-        if usage.context_used is not None and usage.context_window is not None:
-            percent = f" {usage.percent:,}%" if usage.percent is not None else ""
-            return f"context {usage.context_used:,}/{usage.context_window:,}{percent}"
-        reported = (
-            ("context", usage.context_used, ""),
-            ("window", usage.context_window, ""),
-            ("", usage.percent, "%"),
-        )
-        return " · ".join(
-            f"{name} {value:,}{unit}".strip() for name, value, unit in reported if value is not None
-        )
 
     @property
     def session(self) -> Session | None:

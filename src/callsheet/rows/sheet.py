@@ -25,6 +25,7 @@ from callsheet.rows.outline import Outline
 from callsheet.rows.reduce import row_at, rows_of
 from callsheet.rows.row import Limits, Row
 from callsheet.rows.text import Blob
+from callsheet.rows.usage import Reported
 
 
 class Sheet:
@@ -47,6 +48,7 @@ class Sheet:
         pairing: Pairing of the whole stream.
         hidden: After ``rows``: what was left out, in words, and how often.
         outline: The rows without making them; empty unless ``outlined``.
+        usage: What the stream last reported of its use.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Sheet:
         self.name = name
         self.session: Session | None = None
         self.pairing = Pairing()
+        self.usage = Reported()
         self._context = Context(
             pairing=self.pairing,
             fetch=self._fetch,
@@ -95,6 +98,7 @@ class Sheet:
                     on_bad(entry.error)
                 continue
             number = self.pairing.add(entry.record, place)
+            self.usage.note(entry.record)
             if self.session is None and isinstance(entry.record, Session):
                 self.session = entry.record
                 self._context.take_session(entry.record)

@@ -5,16 +5,17 @@ Must never know: where the numbers come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from textual.strip import Strip
 from textual.widget import Widget
 
 from callsheet.faces.tui.looks import looks_of, segments
-from callsheet.paint import Line, Span, Style
+from callsheet.paint import Line, Span, Style, visible
 from callsheet.paint.cells import cut, width
 from callsheet.pairing import Tally
+from callsheet.rows import Reported
 from callsheet.rows.text import counted
 
 GAP = 3
@@ -53,6 +54,16 @@ def count_parts(tally: Tally, waiting: int) -> list[Part]:
 def count_spans(tally: Tally, waiting: int) -> list[Span]:
     """What ``count_parts`` says, for a line of its own."""
     return [part.span for part in count_parts(tally, waiting)]
+
+
+def usage_parts(usage: Reported) -> Iterator[Part]:
+    """The context as the source reports it; where it does not, the newest of the numbers that it has."""
+    if usage.context:
+        yield Part(Span(usage.context, "quiet"), 6)
+    if not usage.says_how_full:
+        for name, counts in usage.counts():
+            yield Part(Span(visible(f"{name}: {counts}"), "quiet"), 7, True)
+            break
 
 
 class Bar(Widget):

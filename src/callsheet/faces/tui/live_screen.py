@@ -96,7 +96,8 @@ class LiveScreen(SheetScreen):
         except CallsheetError as error:
             self.post_message(self.Failed(error))
             return
-        self.show(Shown(rows=running.rows, bundle=running.bundle, growing=True))
+        rows = running.rows
+        self.show(Shown(rows=rows, bundle=running.bundle, growing=True, usage=rows.usage))
         self.sheet.following = True
         self._said = None
         if running.wanted.prompt is None:
@@ -180,15 +181,12 @@ class LiveScreen(SheetScreen):
         return len(self.running.rows.waiting)
 
     def state_parts(self) -> Iterator[Part]:
-        """How the turn stands, and the context as the agent reports it."""
+        """How the turn stands."""
         if self.running.busy:
             if not (self.running.rows.turn == "waiting" and self.waiting()):
                 yield Part(Span(self.running.rows.turn, "open"), 2)
         elif self.running.result is not None:
             yield Part(result_words(self.running.result), 2, True)
-        usage = self.running.rows.usage_words()
-        if usage:
-            yield Part(Span(usage, "quiet"), 6)
         yield from super().state_parts()
 
     # -- keys of a turn -----------------------------------------------------------------------------------------

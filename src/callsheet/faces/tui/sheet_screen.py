@@ -25,7 +25,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from callsheet.errors import CallsheetError
-from callsheet.faces.tui.bar import Bar, Part, count_parts
+from callsheet.faces.tui.bar import Bar, Part, count_parts, usage_parts
 from callsheet.faces.tui.canvas import SheetView
 from callsheet.faces.tui.dialogs import FilterScreen, HelpScreen
 from callsheet.faces.tui.evidence import Evidence, evidence_lines
@@ -44,6 +44,7 @@ from callsheet.paint import (
     paint_foot,
     paint_head,
     paint_row,
+    paint_usage,
     plain,
     visible,
 )
@@ -193,6 +194,7 @@ class SheetScreen(Screen[None]):
         """What else the bar says."""
         if not self.filter.is_all:
             yield Part(Span(f"only {self.filter.words()}", "label"), 2, True)
+        yield from usage_parts(self.shown.usage)
         if self.sheet.following:
             at_end = self.sheet.at_end
             yield Part(
@@ -500,6 +502,7 @@ class SheetScreen(Screen[None]):
         )  # what the foot counts is drawn by no key, only by `show`
         return [
             *paint_head(shown.session, self.tally(), head, shown.doubts, by="a"),
+            *paint_usage(shown.usage, width),
             *paint_foot(self.tally(), Tally(), shown.hidden, look, shown.session, by="callsheet show "),
         ]
 

@@ -24,7 +24,7 @@ from callsheet.library.opening import OpenSession, Reading, bundles_in, is_strea
 from callsheet.pairing import Tally
 from callsheet.records import Session
 from callsheet.records.bundle import Bundle, Diagnostic, is_bundle
-from callsheet.rows import Roll, Rows, Sheet, View
+from callsheet.rows import Reported, Roll, Rows, Sheet, View
 
 HEAD_BYTES = 200_000
 """Bytes of a session that are read at once."""
@@ -47,6 +47,7 @@ class Shown(Struct, kw_only=True):
         growing: The bundle is still being recorded.
         hidden: What has no row, and how often.
         doubts: What was worth saying about its sources.
+        usage: What it last reported of its use.
     """
 
     rows: Rows
@@ -57,6 +58,7 @@ class Shown(Struct, kw_only=True):
     growing: bool = False
     hidden: dict[str, int] = {}
     doubts: Sequence[Diagnostic] = ()
+    usage: Reported = field(default_factory=Reported)
 
 
 class Feed(Protocol):
@@ -109,6 +111,7 @@ def shown_of(session: OpenSession, stack: ExitStack, *, bundle: Path | None, pro
         bundle=bundle,
         hidden=dict(roll.hidden()),
         doubts=session.diagnostics,
+        usage=main.usage,
     )
 
 
@@ -230,7 +233,7 @@ class Stored:
         sheet = Sheet(head, name=self.name, blob=blob, view=VIEW, provisional=True, outlined=True)
         roll = Roll(name, {name: sheet})
         return (
-            Shown(rows=roll, session=sheet.session, tally=roll.tally(), provisional=True)
+            Shown(rows=roll, session=sheet.session, tally=roll.tally(), provisional=True, usage=sheet.usage)
             if len(roll)
             else None
         )
