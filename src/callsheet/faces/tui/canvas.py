@@ -497,6 +497,10 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
         self._tell()
 
+    def to_start(self) -> None:
+        """Goes to the first row."""
+        self.select(0)
+
     def to_end(self) -> None:
         """Goes to the last row."""
         if len(self):

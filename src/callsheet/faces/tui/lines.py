@@ -37,6 +37,22 @@ class LinesView(ScrollView, can_focus=True, inherit_bindings=False):
         if not keep:
             self.scroll_to(y=0, animate=False, immediate=True)
 
+    def move(self, by: int) -> None:
+        """Scrolls by lines."""
+        self.scroll_to(y=self.scroll_offset.y + by, animate=False)
+
+    def turn_page(self, by: int) -> None:
+        """Scrolls by screens."""
+        self.move(by * self.size.height)
+
+    def to_start(self) -> None:
+        """Goes to the first line."""
+        self.scroll_to(y=0, animate=False)
+
+    def to_end(self) -> None:
+        """Goes to the last line."""
+        self.scroll_to(y=self.virtual_size.height, animate=False)
+
     def _lay_out(self) -> None:
         width = max(self.size.width - 1, 1)
         self._lines = self._paint(width)

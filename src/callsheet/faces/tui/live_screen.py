@@ -217,8 +217,7 @@ class LiveScreen(SheetScreen):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Sends the prompt."""
-        if event.input.id != "prompt":
-            super().on_input_submitted(event)
+        if event.input is not self.prompt:
             return
         text = event.value
         self._close_prompt()

@@ -1,4 +1,4 @@
-"""Searching rows: what is searched of a row, and how a text is wanted.
+"""Texts of rows: what is searched, how a text is wanted, and what is copied.
 
 Must never know: the screen.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import UNSET, Raw
 
+from callsheet.paint import Look, paint_row, plain, visible
 from callsheet.rows import Row
 
 Wanted = Callable[[Row], bool]
@@ -37,3 +38,10 @@ def wanted(text: str) -> Wanted:
     if text != text.lower():
         return lambda row: any(text in one for one in texts_of(row))
     return lambda row: any(text in one.lower() for one in texts_of(row))
+
+
+def copied(row: Row, what: str) -> str:
+    """A part of a row, made harmless: its ``title``, or all of it as it is drawn."""
+    if what == "title":
+        return "\n".join(visible(line.expandtabs(8)) for line in row.title.split("\n"))
+    return "\n".join(plain(line) for line in paint_row(row, Look(width=10_000, full=True)))

@@ -1,19 +1,18 @@
 """The screen of one session: its rows, the side pane, the search line, the bar.
 
-Owns what keys do here. Rows come from a feed, each look of which replaces the one before without moving the reader.
+Owns what keys do here, and what the bar says. Rows come from a feed, each look of which replaces the one before
+without moving the reader.
 
 Must never know: where a feed gets its rows, what a row says.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from time import monotonic
 from typing import ClassVar
 
-from msgspec.structs import replace
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -22,38 +21,25 @@ from textual.events import Key as KeyPressed
 from textual.events import Resize
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Input
 
 from callsheet.errors import CallsheetError
 from callsheet.faces.tui.bar import Bar, Part, count_parts, usage_parts
 from callsheet.faces.tui.canvas import SheetView
 from callsheet.faces.tui.dialogs import FilterScreen, HelpScreen
-from callsheet.faces.tui.evidence import Evidence, evidence_lines
-from callsheet.faces.tui.filters import CALLS, Filter
+from callsheet.faces.tui.filters import Filter
 from callsheet.faces.tui.keys import LEAVING, LOOKING, MOVING, bindings
 from callsheet.faces.tui.lines import LinesView
 from callsheet.faces.tui.places import same_place
-from callsheet.faces.tui.search import Wanted, wanted
+from callsheet.faces.tui.search import copied
+from callsheet.faces.tui.search_line import SearchLine
+from callsheet.faces.tui.side_pane import SidePane
+from callsheet.faces.tui.sorts import SORT_WORDS, SORTS
 from callsheet.faces.tui.stored import Feed, Shown
-from callsheet.paint import (
-    Line,
-    Look,
-    Span,
-    Style,
-    head_words,
-    paint_foot,
-    paint_head,
-    paint_row,
-    paint_usage,
-    plain,
-    visible,
-)
+from callsheet.paint import Look, Span, Style, head_words, visible
 from callsheet.paint.row import look_with_folders
 from callsheet.pairing import Tally
-from callsheet.rows import NoRows, Rows
+from callsheet.rows import NoRows
 
-SLICE = 0.008
-"""Seconds of searching between two looks at the keyboard."""
 SAID_LEAST = 0.3
 """Seconds for which something that was said stays, even if it was said because the reader moved."""
 WIDE = 110
@@ -82,8 +68,6 @@ class SheetScreen(Screen[None]):
     SheetScreen #pane { display: none; width: 45%; border-left: solid $primary; padding: 0 0 0 1; }
     SheetScreen.-pane #pane { display: block; }
     SheetScreen.-below #pane { width: 100%; height: 45%; border-left: none; border-top: solid $primary; }
-    SheetScreen #search { display: none; height: 1; border: none; padding: 0; }
-    SheetScreen.-search #search { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(MOVING, LOOKING, LEAVING)]
     AUTO_FOCUS = "#sheet"
@@ -95,15 +79,13 @@ class SheetScreen(Screen[None]):
         self._alone = alone
         self.shown = Shown(rows=NoRows())
         self.filter = Filter()
-        self._evidence = Evidence(None)
-        self._pane = ""
-        self._wanted: Wanted | None = None
         self._said: Span | None = Span("reading …", "open")
         self._said_at = 0.0
         self._look = Look()
         self.sheet = SheetView(self.shown.rows, self._look, looks=looks, id="sheet")
         self.sheet.following = following
-        self.pane = LinesView(looks, id="pane")
+        self.pane = SidePane(looks, id="pane")
+        self.search = SearchLine(self.sheet, self.say, id="search")
         self.top = Bar(looks, id="top")
         self.bottom = Bar(looks, id="bottom")
 
@@ -123,7 +105,7 @@ class SheetScreen(Screen[None]):
             yield self.sheet
             yield self.pane
         yield from self.compose_below()
-        yield Input(placeholder="search", id="search", select_on_focus=True)
+        yield self.search
         yield self.bottom
 
     def compose_below(self) -> ComposeResult:
@@ -137,7 +119,7 @@ class SheetScreen(Screen[None]):
 
     async def on_unmount(self) -> None:
         """Lets go of everything."""
-        self._evidence.close()
+        self.pane.put_bundle(None)
         self.feed.close()
 
     @work(exclusive=True, group="read")
@@ -155,8 +137,7 @@ class SheetScreen(Screen[None]):
         """Shows another look at the session in place of the one before; the reader stays where they are."""
         before, at = self.shown.rows, self.sheet.at
         follows = self.sheet.following and (self.sheet.at_end or not len(before))
-        self._evidence.close()
-        self._evidence = Evidence(shown.bundle, growing=shown.growing)
+        self.pane.put_bundle(shown.bundle, growing=shown.growing)
         self.shown = shown
         self._look = look_with_folders(self._look, shown.session)
         self.sheet.put_look(self._look)
@@ -172,13 +153,13 @@ class SheetScreen(Screen[None]):
     def changed(self, changed: list[int], added: list[int]) -> None:
         """Draws rows of a session that goes on."""
         self.sheet.changed(changed, added, None if self.filter.is_all else self._shows)
-        if self._pane == "session":
+        if self.pane.shows == "session":
             self._draw_pane()
         self._draw_bar()
 
     def say(self, words: str, style: Style = "quiet") -> None:
-        """Says something in the bar, until the reader moves on."""
-        self._said = Span(visible(words), style)
+        """Says something in the bar, until the reader moves on; nothing takes back what was said."""
+        self._said = Span(visible(words), style) if words else None
         self._said_at = monotonic()
         self._draw_bar()
 
@@ -224,7 +205,7 @@ class SheetScreen(Screen[None]):
     def on_sheet_view_selected(self, _: SheetView.Selected) -> None:
         """Shows another row in the pane."""
         self._draw_bar()
-        if self._pane:
+        if self.pane.shows:
             self._draw_pane()
 
     def on_sheet_view_moved(self, event: SheetView.Moved) -> None:
@@ -243,34 +224,17 @@ class SheetScreen(Screen[None]):
         at = self.sheet.at
         if at is None:
             self.pane.put(lambda _: [])
-        elif self._pane == "evidence":
-            self._look_up(at)
-        elif self._pane == "session":
-            self.pane.put(self.head_lines, keep=True)
+        elif self.pane.shows == "evidence":
+            self.pane.put_evidence(self.shown.rows.nested(at).row)
+        elif self.pane.shows == "session":
+            self.pane.put_session(self.shown, self.tally(), self._look)
         else:
-            nested = self.shown.rows.nested(at, whole=True)
-            folders = self._look.folders
-
-            def paint(width: int) -> list[Line]:
-                look = Look(width=width, full=True, audit=True, folders=folders)
-                return paint_row(nested.row, look)
-
-            self.pane.put(paint)
-
-    @work(exclusive=True, group="evidence")
-    async def _look_up(self, at: int) -> None:
-        row = self.shown.rows.nested(at).row
-        evidence = self._evidence
-        self.pane.put(lambda width: evidence_lines(row, "looking it up …", width))
-        await asyncio.sleep(0.05)  # keys that follow at once leave this row again
-        found = await asyncio.to_thread(evidence.of, row)
-        if evidence is self._evidence:
-            self.pane.put(lambda width: evidence_lines(row, found, width))
+            self.pane.put_row(self.shown.rows.nested(at, whole=True).row, self._look.folders)
 
     def _show_pane(self, what: str) -> None:
-        self._pane = "" if self._pane == what else what
-        self.set_class(bool(self._pane), "-pane")
-        if self._pane:
+        self.pane.shows = "" if self.pane.shows == what else what
+        self.set_class(bool(self.pane.shows), "-pane")
+        if self.pane.shows:
             self._draw_pane()
         else:
             self.sheet.focus()
@@ -289,48 +253,41 @@ class SheetScreen(Screen[None]):
 
     def action_enter_pane(self) -> None:
         """Into the pane, or back to the rows."""
-        if self._pane and self.focused is not self.pane:
+        if self.pane.shows and self.focused is not self.pane:
             self.pane.focus()
         else:
             self.sheet.focus()
 
     # -- moving -------------------------------------------------------------------------------------------------
 
+    @property
+    def _reader(self) -> SheetView | SidePane:
+        """What keys move in: the rows, or the pane."""
+        return self.pane if self.focused is self.pane else self.sheet
+
     def action_move(self, by: int) -> None:
         """The next or the previous row; in the pane, a line."""
-        if self.focused is self.pane:
-            self.pane.scroll_to(y=self.pane.scroll_offset.y + by, animate=False)
-        else:
-            self.sheet.move(by)
+        self._reader.move(by)
 
     def action_page(self, by: int) -> None:
         """A screen up or down."""
-        if self.focused is self.pane:
-            self.pane.scroll_to(y=self.pane.scroll_offset.y + by * self.pane.size.height, animate=False)
-        else:
-            self.sheet.turn_page(by)
+        self._reader.turn_page(by)
 
     def action_home(self) -> None:
         """The first row; in the pane, its first line."""
-        if self.focused is self.pane:
-            self.pane.scroll_to(y=0, animate=False)
-        else:
-            self.sheet.select(0)
+        self._reader.to_start()
 
     def action_end(self) -> None:
         """The last row; in the pane, its last line."""
-        if self.focused is self.pane:
-            self.pane.scroll_to(y=self.pane.virtual_size.height, animate=False)
-            return
-        self.sheet.to_end()
+        self._reader.to_end()
         self._draw_bar()
 
     def action_jump(self, what: str, by: int) -> None:
         """The next or previous row of a sort."""
         self._said = None
-        if not self.sheet.find(_SORTS[what](self.shown.rows), by):
+        if not self.sheet.find(SORTS[what](self.shown.rows), by):
             where = "after" if by > 0 else "before"
-            self.say(f"no {_SORT_WORDS[what]} {where} this row")
+            self.say(f"no {SORT_WORDS[what]} {where} this row")
 
     # -- looking ------------------------------------------------------------------------------------------------
 
@@ -353,7 +310,7 @@ class SheetScreen(Screen[None]):
         """When and where each row stands, or not."""
         self._look = Look(audit=not self._look.audit, folders=self._look.folders)
         self.sheet.put_look(self._look)
-        if self._pane == "session":
+        if self.pane.shows == "session":
             self._draw_pane()
 
     def action_theme(self) -> None:
@@ -364,23 +321,16 @@ class SheetScreen(Screen[None]):
         self.looks = "light" if self.looks == "dark" else "dark"
         self.app.theme = f"callsheet-{self.looks}"
         self.sheet.put_look(self._look, self.looks)
-        for view in self.query(LinesView):
+        for view in (*self.query(LinesView), *self.query(Bar)):
             view.looks = self.looks
             view.refresh()
-        for bar in self.query(Bar):
-            bar.looks = self.looks
-            bar.refresh()
 
     def action_copy(self, what: str) -> None:
         """Copies a part of the selected row, made harmless, to the clipboard."""
         at = self.sheet.at
         if at is None:
             return
-        nested = self.shown.rows.nested(at, whole=True)
-        if what == "title":
-            text = "\n".join(visible(line.expandtabs(8)) for line in nested.row.title.split("\n"))
-        else:
-            text = "\n".join(plain(line) for line in paint_row(nested.row, Look(width=10_000, full=True)))
+        text = copied(self.shown.rows.nested(at, whole=True).row, what)
         self.app.copy_to_clipboard(text)
         self.say(f"copied {len(text):,} characters")
 
@@ -392,58 +342,11 @@ class SheetScreen(Screen[None]):
 
     def action_search(self) -> None:
         """Asks what to search for."""
-        self.add_class("-search")
-        self.query_one("#search", Input).focus()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Searches from the selected row on."""
-        if event.input.id != "search":
-            return
-        self._close_search()
-        if event.value:
-            self._wanted = wanted(event.value)
-            self._search(1, True)
-
-    def _close_search(self) -> None:
-        self.remove_class("-search")
-        self.sheet.focus()
+        self.search.open()
 
     def action_again(self, by: int) -> None:
         """The next or previous place that was searched for."""
-        if self._wanted is None:
-            self.say("nothing was searched for yet ( / )")
-        else:
-            self._search(by, False)
-
-    @work(exclusive=True, group="search")
-    async def _search(self, by: int, here: bool) -> None:
-        wants, sheet, rows = self._wanted, self.sheet, self.shown.rows
-        if wants is None or not len(sheet):
-            return
-        clock = asyncio.get_running_loop().time
-        total = len(sheet)
-        start = sheet.cursor
-        hits: list[int] = []
-        until = clock() + SLICE
-        for step in range(0 if here else 1, total + (0 if here else 1)):
-            index = (start + by * step) % total
-            if wants(rows.nested(sheet.position(index)).row):
-                hits.append(index)
-                if len(hits) == 1:
-                    self._said = None
-                    sheet.select(index)
-            if clock() > until:
-                self.say(f"{'counting' if hits else 'searching'} … {step / total:.0%}")
-                await asyncio.sleep(0)
-                if rows is not self.shown.rows or len(sheet) != total:
-                    return
-                until = clock() + SLICE
-        if not hits:
-            self.say("not found")
-            return
-        place = sorted(hits).index(hits[0]) + 1
-        turned = ", from the other end" if by * (hits[0] - start) < 0 else ""
-        self.say(f"{place:,} of {len(hits):,}{turned}")
+        self.search.again(by)
 
     # -- filter -------------------------------------------------------------------------------------------------
 
@@ -477,10 +380,10 @@ class SheetScreen(Screen[None]):
 
     def action_back(self) -> None:
         """Closes what is open, one after another."""
-        if self.has_class("-search"):
-            self._close_search()
-        elif self._pane:
-            self._show_pane(self._pane)
+        if self.search.is_open:
+            self.search.close()
+        elif self.pane.shows:
+            self._show_pane(self.pane.shows)
         elif not self.filter.is_all:
             self.action_unfilter()
         elif not self._alone:
@@ -492,47 +395,3 @@ class SheetScreen(Screen[None]):
             self.app.exit()
         else:
             self.dismiss(None)
-
-    def head_lines(self, width: int) -> list[Line]:
-        """What the sheet says of the whole session."""
-        look = Look(width=width, folders=self._look.folders)
-        shown = self.shown
-        head = replace(
-            look, audit=self._look.audit
-        )  # what the foot counts is drawn by no key, only by `show`
-        return [
-            *paint_head(shown.session, self.tally(), head, shown.doubts, by="a"),
-            *paint_usage(shown.usage, width),
-            *paint_foot(self.tally(), Tally(), shown.hidden, look, shown.session, by="callsheet show "),
-        ]
-
-
-def _is_call(rows: Rows) -> Callable[[int], bool]:
-    return lambda at: rows.kind(at) in CALLS
-
-
-def _is_denial(rows: Rows) -> Callable[[int], bool]:
-    """A declined call, or a refused request about no call that has a row."""
-
-    def declined(at: int) -> bool:
-        if rows.state(at) != "declined":
-            return False
-        return rows.kind(at) != "request" or rows.nested(at).row.parent is None
-
-    return declined
-
-
-_SORTS: dict[str, Callable[[Rows], Callable[[int], bool]]] = {
-    "call": _is_call,
-    "failed": lambda rows: lambda at: rows.state(at) == "failed",
-    "declined": _is_denial,
-    "request": lambda rows: lambda at: rows.kind(at) == "request",
-    "change": lambda rows: lambda at: rows.kind(at) == "file_change",
-}
-_SORT_WORDS = {
-    "call": "call",
-    "failed": "failure",
-    "declined": "declined call",
-    "request": "request",
-    "change": "change of files",
-}
