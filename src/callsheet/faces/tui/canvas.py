@@ -1,21 +1,16 @@
-"""The sheet on the screen: one scrolling view that paints the lines it is asked for, and nothing else.
+"""The sheet on the screen: one scrolling view that draws the lines it is asked for, and nothing else.
 
-A row is made and painted when it comes near the screen; the heights of the others are guessed, and a wrong guess above
-the reader never moves what they read. Owns the selected row, which rows are opened or folded, which are shown at all,
-and the way from a line to a row.
+Owns where the reader is: which row is selected, which lines are on the screen, and that neither moves when rows come,
+change, or turn out longer than guessed.
 
 Must never know: where rows come from, what a row says.
 """
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
-from rich.segment import Segment
 from textual.events import Click, Resize
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -23,39 +18,18 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from callsheet.faces.tui.heights import Heights
-from callsheet.faces.tui.looks import Looks, looks_of, segments, selected_look
-from callsheet.paint import Line, Look, paint_row
-from callsheet.rows import Row, RowKind, Rows
-
-GUESSES: dict[RowKind, int] = {
-    "read": 5,
-    "search": 6,
-    "command": 7,
-    "file_change": 9,
-    "message": 4,
-    "thought": 1,
-    "hook": 4,
-    "notice": 1,
-}
-"""Lines that a row of each kind is thought to have until it was painted; ``GUESS`` for other kinds."""
-GUESS = 6
-KEPT = 600
-"""Painted rows that are kept."""
-GUTTER = 2
-"""Cells before each line: the mark of the selected row, and of a provisional one."""
-
-Shows = Callable[[int], bool]
-"""Whether the row at a position is shown."""
+from callsheet.faces.tui.choice import Choice, Shows
+from callsheet.faces.tui.layout import Layout
+from callsheet.faces.tui.painted import GUTTER, Painted
+from callsheet.paint import Line, Look
+from callsheet.rows import Row, Rows
 
 
 class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
     """The lines of a session's rows.
 
     Attributes:
-        rows: The rows.
         cursor: Which of the shown rows is selected.
-        cells: Cells of a painted line.
         page: Lines on the screen.
         following: New rows are scrolled to as they come, while the reader is at the end.
     """
@@ -84,49 +58,32 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def __init__(self, rows: Rows, look: Look, *, looks: str = "dark", id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.rows = rows
         self.cursor = 0
         self.following = False
-        self.provisional = False
-        self._look = look
-        self._looks_name = looks
-        self._looks: Looks = looks_of(looks)
-        self._under = selected_look(looks)
-        self._shown: array[int] | None = None
-        self._heights = Heights()
-        self._measured: set[int] = set()
-        self._painted: OrderedDict[int, list[Strip]] = OrderedDict()
-        self._opened: dict[int, bool] = {}
-        self.folded = False
-        self._tick = 0
-        self._lines: list[tuple[int, int]] = []
-        self._lines_for: tuple[int, int, int] | None = None
-        self._marked: dict[int, tuple[Strip, Strip]] = {}
-        self._blank = Strip.blank(1)
-        self._cursor_key: int | None = None
-        self.cells = 1
         self.page = 1
-        self._version = 0
+        self._choice = Choice(rows)
+        self._painted = Painted(look, looks)
+        self._lines = Layout(self._choice, self._painted)
+        self._cursor_key: int | None = None
 
     # -- which rows ---------------------------------------------------------------------------------------------
 
+    @property
+    def rows(self) -> Rows:
+        """All rows, shown or not."""
+        return self._choice.rows
+
+    @property
+    def provisional(self) -> bool:
+        """Whether the rows are marked as those of a file that is still being read."""
+        return self._painted.provisional
+
     def __len__(self) -> int:
-        return len(self.rows) if self._shown is None else len(self._shown)
+        return len(self._choice)
 
     def position(self, index: int) -> int:
         """The position among all rows of a shown one."""
-        return index if self._shown is None else self._shown[index]
-
-    def index_of(self, at: int) -> int | None:
-        """Which of the shown rows is at a position; None for one that is not shown."""
-        if self._shown is None:
-            return at if 0 <= at < len(self.rows) else None
-        index = self._first_from(at)
-        return index if index < len(self._shown) and self._shown[index] == at else None
-
-    def _first_from(self, at: int) -> int:
-        """The first of the shown rows from a position on."""
-        return at if self._shown is None else bisect_left(self._shown, at)
+        return self._choice.position(index)
 
     @property
     def at(self) -> int | None:
@@ -137,15 +94,19 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         """The row at a position."""
         return self.rows.nested(at).row
 
+    def lines_of(self, at: int) -> list[Line]:
+        """The painted lines of a row as it stands on the screen."""
+        return self._painted.lines(self.rows, at)
+
     # -- what changes -------------------------------------------------------------------------------------------
 
     def put_rows(self, rows: Rows, at: int | None = None, *, provisional: bool = False) -> None:
         """Shows other rows, with the one at a position where the reader was."""
         line = self._line_of_cursor()
-        self.rows = rows
-        self.provisional = provisional
-        self._shown = None
-        self._opened.clear()
+        self._choice.rows = rows
+        self._choice.choose(None)
+        self._painted.provisional = provisional
+        self._painted.close_all()
         self._start_anew()
         if at is not None and len(self):
             self.cursor = min(at, len(self) - 1)
@@ -156,17 +117,12 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         """Shows only some rows; the selected one stays selected, or the next one that is shown."""
         at = self.at
         line = self._line_of_cursor()
-        self._shown = None
-        if shows is not None:
-            self._shown = array("I", (number for number in range(len(self.rows)) if shows(number)))
+        self._choice.choose(shows)
         self._start_anew()
         if at is not None and len(self):
-            self.cursor = self._nearest(at)
-            self._show_at(self.cursor, line)
+            self.cursor = self._choice.nearest(at)
+        self._show_at(self.cursor, line)
         self._tell()
-
-    def _nearest(self, at: int) -> int:
-        return min(self._first_from(at), len(self) - 1)
 
     def changed(self, changed: Iterable[int], added: Sequence[int] = (), shows: Shows | None = None) -> None:
         """Draws some rows anew in their places, and new ones where they belong.
@@ -179,28 +135,26 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
             shows: Whether a row is shown, where not all are.
         """
         was_at_end = self.at_end
-        top, inner = self._heights.find(self.scroll_offset.y)
+        top, inner = self._lines.find(self.scroll_offset.y)
         shift = 0
         for at in added:
-            index = self._insert(at, shows)
+            index = self._choice.insert(at, shows)
             if index is None:
                 continue
+            self._lines.insert_guessed(index)
             if index <= self.cursor and len(self) > 1:
                 self.cursor += 1
             if index <= top and index < len(self) - 1:
                 top += 1
                 shift += 1
         for at in changed:
-            self._painted.pop(self.rows.key(at), None)
-            index = self.index_of(at)
-            if index is None:
-                continue
-            if self.rows.key(at) in self._measured:
-                grown = self._heights.put(index, self._height(at))
+            self._painted.forget(self.rows.key(at))
+            index = self._choice.index_of(at)
+            if index is not None:
+                grown = self._lines.measure_again(index)
                 shift += grown if index < top else 0
-        self._version += 1
         if shift:
-            self._set_scroll(self._heights.start(top) + inner)
+            self._set_scroll(self._lines.start(top) + inner)
         self._sync()
         if self.following and was_at_end and len(self):
             self.cursor = len(self) - 1
@@ -212,189 +166,83 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         """Draws everything anew after rows changed their order; the reader stays at their row."""
         line, was_at_end = self._line_of_cursor(), self.at_end
         key = self._cursor_key
-        self._shown = None
-        if shows is not None:
-            self._shown = array("I", (number for number in range(len(self.rows)) if shows(number)))
+        self._choice.choose(shows)
         at = self.rows.position(key) if key is not None else None
         self._start_anew()
-        if len(self):
-            self.cursor = self._nearest(at) if at is not None else min(self.cursor, len(self) - 1)
-            if self.following and was_at_end:
-                self.cursor = len(self) - 1
-                self._to_end()
-            else:
-                self._show_at(self.cursor, line)
-        self.refresh()
+        if at is not None and len(self):
+            self.cursor = self._choice.nearest(at)
+        self._show_again(line, was_at_end)
         self._tell()
-
-    def _insert(self, at: int, shows: Shows | None) -> int | None:
-        """Makes room for a new row; returns which of the shown rows it is."""
-        index = at
-        if self._shown is not None:
-            index = self._first_from(at)
-            if index < len(self._shown):
-                self._shown = array("I", (one + (one >= at) for one in self._shown))
-            if shows is not None and not shows(at):
-                return None
-            self._shown.insert(index, at)
-        self._heights.insert(index, self._guess(at))
-        return index
 
     def put_look(self, look: Look, looks: str | None = None) -> None:
         """Draws everything in another look."""
         line = self._line_of_cursor()
-        self._look = look
-        if looks is not None:
-            self._looks_name = looks
-            self._looks = looks_of(looks)
-            self._under = selected_look(looks)
+        self._painted.put_look(look, looks)
         self._start_anew()
-        if len(self):
-            self._show_at(min(self.cursor, len(self) - 1), line)
+        self._show_at(self.cursor, line)
 
     def _start_anew(self) -> None:
         """Forgets what was painted and measured."""
-        self._learn_size()
-        self._painted.clear()
-        self._marked.clear()
-        self._measured.clear()
-        self._heights = Heights(self._guess(self.position(index)) for index in range(len(self)))
+        region = self.scrollable_content_region
+        self.page = max(region.height, 1)
+        self._painted.start_anew(max(region.width - GUTTER, 1))
+        self._lines.start_anew()
         self.cursor = max(0, min(self.cursor, len(self) - 1))
-        self._version += 1
         self._sync()
         self.refresh()
 
-    def _guess(self, at: int) -> int:
-        return 1 if self.folded else GUESSES.get(self.rows.kind(at), GUESS)
-
-    # -- painting -----------------------------------------------------------------------------------------------
-
-    def _learn_size(self) -> None:
-        region = self.scrollable_content_region
-        self.cells = max(region.width - GUTTER, 1)
-        self.page = max(region.height, 1)
-        self._blank = Strip.blank(self.cells + GUTTER, self._looks[""])
-
-    def is_open(self, at: int) -> bool:
-        """Whether a row is drawn whole."""
-        return self._opened.get(self.rows.key(at), False)
-
-    def is_folded(self, at: int) -> bool:
-        """Whether only the first line of a row is drawn."""
-        return self.folded and self.rows.key(at) not in self._opened
-
-    def lines_of(self, at: int) -> list[Line]:
-        """The painted lines of a row as it stands on the screen."""
-        whole = self.is_open(at)
-        nested = self.rows.nested(at, whole=whole)
-        look = Look(
-            width=self.cells,
-            full=whole,
-            audit=self._look.audit,
-            folders=self._look.folders,
-            tick=self._tick if nested.row.state == "running" else None,
-        )
-        lines = paint_row(nested.row, look, nested.depth)
-        if self.is_folded(at):
-            return lines[:1]
-        if at and nested.row.kind == "message" and nested.row.author == "user":
-            return [[], *lines]
-        return lines
-
-    def _strips_of(self, at: int) -> list[Strip]:
-        key = self.rows.key(at)
-        found = self._painted.get(key)
-        if found is not None:
-            self._painted.move_to_end(key)
-            return found
-        width = self.cells
-        mark = Segment("≈ " if self.provisional else "  ", self._looks["quiet"])
-        # The same strips are handed out again and again: Textual keeps what it made of one.
-        found = [
-            Strip([mark, *segments(line, self._looks, width)], width + GUTTER)
-            for line in self.lines_of(at) or [[]]
-        ]
-        self._painted[key] = found
-        if len(self._painted) > KEPT:
-            self._painted.popitem(last=False)
-        return found
-
-    def _height(self, at: int) -> int:
-        return len(self._strips_of(at))
-
-    def _measure(self, index: int) -> int:
-        """Knows the height of a shown row; returns by how much the guess was too low."""
-        at = self.position(index)
-        key = self.rows.key(at)
-        if key in self._measured:
-            return 0
-        self._measured.add(key)
-        return self._heights.put(index, self._height(at))
+    # -- drawing ------------------------------------------------------------------------------------------------
 
     def _window(self) -> list[tuple[int, int]]:
         """For each line of the screen the shown row, and which of its lines it is."""
-        top = self.scroll_offset.y
-        wanted = (top, self.page, self._version)
-        if self._lines_for == wanted:
-            return self._lines
-        lines: list[tuple[int, int]] = []
-        if len(self):
-            index, inner = self._heights.find(top)
-            grown = self._measure(index)
-            inner = min(inner, self._heights[index] - 1)
-            while len(lines) < self.page and index < len(self):
-                grown += self._measure(index)
-                lines += [(index, line) for line in range(inner, self._heights[index])]
-                index, inner = index + 1, 0
-            if grown:
-                self._sync()
-        self._lines, self._lines_for = lines[: self.page], wanted
-        return self._lines
+        before = self._lines.total
+        window = self._lines.window(self.scroll_offset.y, self.page)
+        if self._lines.total != before:
+            self._sync()
+        return window
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
         window = self._window()
         if y >= len(window):
-            return self._blank
+            return self._painted.blank
         index, inner = window[y]
-        painted = self._strips_of(self.position(index))
+        painted = self._painted.strips(self.rows, self.position(index))
         strip = painted[min(inner, len(painted) - 1)]
-        if index != self.cursor:
-            return strip
-        kept = self._marked.get(id(strip))
-        if kept is None or kept[0] is not strip:
-            kept = self._marked[id(strip)] = (strip, self._as_selected(strip))
-        return kept[1]
-
-    def _as_selected(self, strip: Strip) -> Strip:
-        under = self._under
-        _, *body = strip
-        line = [Segment("▌ ", self._looks["label"] + under)]
-        line += [Segment(piece.text, (piece.style or self._looks[""]) + under) for piece in body]
-        return Strip(line, strip.cell_length)
+        return self._painted.selected(strip) if index == self.cursor else strip
 
     def _draw_row(self, index: int) -> None:
         """Draws the lines of one row anew, where they are on the screen."""
         lines = [line for line, (number, _) in enumerate(self._window()) if number == index]
         if lines:
-            self.refresh(Region(0, lines[0], self.cells + GUTTER, len(lines)))
+            self.refresh(Region(0, lines[0], self._painted.cells + GUTTER, len(lines)))
+
+    def tick(self) -> None:
+        """Moves the signs of running rows on the screen."""
+        self._painted.tick()
+        shown = {self.position(index) for index, _ in self._window()}
+        running = [at for at in shown if self.rows.state(at) == "running"]
+        for at in running:
+            self._painted.forget(self.rows.key(at))
+        if running:
+            self.refresh()
 
     # -- where the reader is ------------------------------------------------------------------------------------
 
     @property
     def at_end(self) -> bool:
         """Whether the last line is on the screen."""
-        return self.scroll_offset.y >= self._heights.total - self.page
+        return self.scroll_offset.y >= self._lines.total - self.page
 
     def _line_of_cursor(self) -> int:
         """On which line of the screen the selected row begins."""
-        if not len(self._heights):
+        if not len(self._lines):
             return 0
-        return self._heights.start(min(self.cursor, len(self._heights) - 1)) - self.scroll_offset.y
+        return self._lines.start(min(self.cursor, len(self._lines) - 1)) - self.scroll_offset.y
 
     def _sync(self) -> None:
         """Tells the scroll bar how many lines there are."""
-        size = Size(self.cells + GUTTER, max(self._heights.total, 1))
+        size = Size(self._painted.cells + GUTTER, max(self._lines.total, 1))
         if size != self.virtual_size:
             self.set_reactive(Widget.virtual_size, size)
             self.vertical_scrollbar.window_virtual_size = size.height
@@ -402,44 +250,43 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _set_scroll(self, line: float) -> None:
         self._sync()
-        self.scroll_to(y=max(0, min(line, self._heights.total - self.page)), animate=False, immediate=True)
+        self.scroll_to(y=max(0, min(line, self._lines.total - self.page)), animate=False, immediate=True)
 
     def validate_scroll_y(self, value: float) -> float:
         """Where the screen may begin; rows that come into it from above are measured, so that none jumps."""
-        value = round(max(0, min(value, self._heights.total - self.page)))
-        if not len(self._heights):
-            return 0
-        index, inner = self._heights.find(value)
-        grown = self._measure(index) if inner else 0
-        line = value
-        while line < value + self.page and index < len(self):
-            self._measure(index)
-            line = self._heights.start(index) + self._heights[index]
-            index += 1
+        value = round(max(0, min(value, self._lines.total - self.page)))
+        grown = self._lines.measure_screen(value, self.page)
         self._sync()
-        return max(0, min(value + grown, self._heights.total - self.page))
+        return max(0, min(value + grown, self._lines.total - self.page))
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Draws the lines of another place."""
+        super().watch_scroll_y(old_value, new_value)
+        if round(old_value) != round(new_value):
+            self.post_message(self.Moved())
 
     def _show_at(self, index: int, line: int) -> None:
         """Puts the first line of a row on a line of the screen."""
+        if not len(self):
+            return
         line = max(0, min(line, self.page - 1))
-        above, lines = index - 1, 0
-        while above >= 0 and lines < line:
-            self._measure(above)
-            lines += self._heights[above]
-            above -= 1
-        self._measure(index)
-        self._version += 1
-        self._set_scroll(self._heights.start(index) - line)
+        self._lines.measure_up(index - 1, line)
+        self._lines.measure(index)
+        self._set_scroll(self._lines.start(index) - line)
         self.refresh()
+
+    def _show_again(self, line: int, was_at_end: bool) -> None:
+        """Shows the selected row where it was; a reader who follows and was at the end, the end."""
+        if self.following and was_at_end and len(self):
+            self.cursor = len(self) - 1
+            self._to_end()
+        else:
+            self._show_at(self.cursor, line)
 
     def reveal(self, index: int) -> None:
         """Scrolls as little as is needed to see a row, from its first line."""
-        lines, above = 0, index
-        while above >= 0 and lines < 2 * self.page:
-            self._measure(above)
-            lines += self._heights[above]
-            above -= 1
-        begin, height = self._heights.start(index), self._heights[index]
+        self._lines.measure_up(index, 2 * self.page)
+        begin, height = self._lines.start(index), self._lines[index]
         top = self.scroll_offset.y
         if begin < top or height >= self.page:
             self._set_scroll(begin)
@@ -452,7 +299,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
             return
         before, top = self.cursor, self.scroll_offset.y
         self.cursor = max(0, min(index, len(self) - 1))
-        self._marked.clear()
+        self._painted.forget_selected()
         self.reveal(self.cursor)
         if self.scroll_offset.y == top:
             self._draw_row(before)
@@ -465,12 +312,24 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self._cursor_key = None if at is None else self.rows.key(at)
         self.post_message(self.Selected(at))
 
+    def find(self, wanted: Callable[[int], bool], by: int) -> bool:
+        """Selects the next (or previous) shown row that is wanted; False when there is none."""
+        index = self.cursor + by
+        while 0 <= index < len(self):
+            if wanted(self.position(index)):
+                self.select(index)
+                return True
+            index += by
+        return False
+
+    # -- moving -------------------------------------------------------------------------------------------------
+
     def move(self, by: int) -> None:
         """Selects another row; a row that is longer than the screen is scrolled through first."""
         if not len(self):
             return
-        begin = self._heights.start(self.cursor)
-        end = begin + self._heights[self.cursor]
+        begin = self._lines.start(self.cursor)
+        end = begin + self._lines[self.cursor]
         top = self.scroll_offset.y
         on_screen = begin < top + self.page and end > top
         if on_screen and by > 0 and end > top + self.page:
@@ -512,17 +371,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _to_end(self) -> None:
         self.reveal(len(self) - 1)
-        self._set_scroll(self._heights.total)
-
-    def find(self, wanted: Callable[[int], bool], by: int) -> bool:
-        """Selects the next (or previous) shown row that is wanted; False when there is none."""
-        index = self.cursor + by
-        while 0 <= index < len(self):
-            if wanted(self.position(index)):
-                self.select(index)
-                return True
-            index += by
-        return False
+        self._set_scroll(self._lines.total)
 
     # -- opened and folded --------------------------------------------------------------------------------------
 
@@ -531,39 +380,19 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         if not len(self):
             return
         index = self.cursor if index is None else index
-        key = self.rows.key(self.position(index))
-        if self._opened.get(key):
-            del self._opened[key]
-        else:
-            self._opened[key] = True
-        self._painted.pop(key, None)
-        self._measured.discard(key)
-        line = max(self._heights.start(index) - self.scroll_offset.y, 0)
-        self._measure(index)
-        self._version += 1
+        line = max(self._lines.start(index) - self.scroll_offset.y, 0)
+        self._painted.toggle(self.rows.key(self.position(index)))
+        self._lines.forget(index)
         self._show_at(index, line)
         self._tell()
 
     def fold_all(self) -> None:
         """Draws one line of each row, or (again) each as usual; what was opened is closed."""
         line = self._line_of_cursor()
-        self.folded = not self.folded
-        self._opened.clear()
+        self._painted.folded = not self._painted.folded
+        self._painted.close_all()
         self._start_anew()
-        if len(self):
-            self._show_at(self.cursor, line)
-
-    def tick(self) -> None:
-        """Moves the signs of running rows on the screen."""
-        self._tick += 1
-        running = {at for at in {self.position(index) for index, _ in self._window()} if self._is_running(at)}
-        for at in running:
-            self._painted.pop(self.rows.key(at), None)
-        if running:
-            self.refresh()
-
-    def _is_running(self, at: int) -> bool:
-        return self.rows.state(at) == "running"
+        self._show_at(self.cursor, line)
 
     # -- events -------------------------------------------------------------------------------------------------
 
@@ -571,13 +400,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         """Lays out anew for another size, with the selected row where it was, or still at the end."""
         line, was_at_end = self._line_of_cursor(), self.at_end
         self._start_anew()
-        if not len(self):
-            return
-        if self.following and was_at_end:
-            self.cursor = len(self) - 1
-            self._to_end()
-        else:
-            self._show_at(self.cursor, line)
+        self._show_again(line, was_at_end)
 
     def on_click(self, event: Click) -> None:
         """Selects the row that was clicked; a second click opens it."""
@@ -585,13 +408,4 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         if not 0 <= event.y < len(window):
             return
         index, _ = window[event.y]
-        if index == self.cursor:
-            self.toggle(index)
-        else:
-            self.select(index)
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Draws the lines of another place."""
-        super().watch_scroll_y(old_value, new_value)
-        if round(old_value) != round(new_value):
-            self.post_message(self.Moved())
+        (self.toggle if index == self.cursor else self.select)(index)

@@ -25,6 +25,10 @@ class Heights:
     """
 
     def __init__(self, values: Iterable[int] = ()) -> None:
+        self.fill(values)
+
+    def fill(self, values: Iterable[int]) -> None:
+        """Other rows, with a height for each."""
         whole = array("I", values)
         self._blocks = [whole[at : at + BLOCK] for at in range(0, len(whole), BLOCK)] or [array("I")]
         self._sums = [sum(block) for block in self._blocks]
