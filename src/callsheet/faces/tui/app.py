@@ -107,7 +107,6 @@ class Workbench(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS = """
     Screen { background: $background; }
-    .-plain .option-list--option-highlighted { text-style: reverse; }
     .-plain Input > .input--cursor { text-style: reverse; }
     """
 

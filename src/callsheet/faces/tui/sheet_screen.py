@@ -25,7 +25,8 @@ from textual.screen import Screen
 from callsheet.errors import CallsheetError
 from callsheet.faces.tui.bar import Bar, Part, count_parts, usage_parts
 from callsheet.faces.tui.canvas import SheetView
-from callsheet.faces.tui.dialogs import FilterScreen, HelpScreen
+from callsheet.faces.tui.dialogs import HelpScreen
+from callsheet.faces.tui.filter_screen import FilterScreen
 from callsheet.faces.tui.filters import Filter
 from callsheet.faces.tui.keys import LEAVING, LOOKING, MOVING, bindings
 from callsheet.faces.tui.lines import LinesView
@@ -360,9 +361,13 @@ class SheetScreen(Screen[None]):
     def action_filter(self) -> None:
         """Chooses what is shown."""
         rows = self.shown.rows
+        if not len(rows):
+            self.say("there are no rows yet")
+            return
         kinds = Counter[str](rows.kind(at) for at in range(len(rows)))
         states = Counter[str](rows.state(at) for at in range(len(rows)))
-        self.app.push_screen(FilterScreen(self.filter, kinds, states), self._filtered)
+        chosen = FilterScreen(self.filter, kinds, states, looks=self.looks)
+        self.app.push_screen(chosen, self._filtered)
 
     def _filtered(self, chosen: Filter | None) -> None:
         if chosen is not None:
