@@ -519,7 +519,7 @@ def test_the_bar_keeps_what_matters(wide: int) -> None:
     said = "a turn is running; q again stops it and leaves"
     counts = [Part(Span(words), rank) for words, rank in (("14 calls", 4), ("1 waiting", 1), ("? help", 3))]
     right = [Part(Span("context 10/1,000"), 6), Part(Span("following"), 5), Part(Span("21/21"), 3)]
-    bar.put([Part(Span(said), 0, True), *counts], right)
+    bar.put([Part(Span(said), 0, "end"), *counts], right)
     text = plain(bar.line())
     assert len(text) <= wide
     assert text.startswith(said)
@@ -529,7 +529,7 @@ def test_the_bar_keeps_what_matters(wide: int) -> None:
     assert len(text) <= wide
     assert all(words in text for words in ("14 calls · 1 waiting · ? help", "following", "21/21"))
     assert ("context" in text) == (wide == 80)
-    bar.put([Part(Span("x" * 100), 0, True)], right)
+    bar.put([Part(Span("x" * 100), 0, "end")], right)
     assert plain(bar.line()) == "x" * (wide - 1) + "…"
 
 

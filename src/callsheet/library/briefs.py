@@ -7,12 +7,14 @@ Must never know: native shapes, how a sheet is drawn.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
 
-from callsheet.records import Message, Session
+from callsheet.errors import SourceError
+from callsheet.records import Gap, Message, Notice, Session, Unmapped
 from callsheet.records.bundle import Bundle
 from callsheet.records.stream import Entry, read_stream
 from callsheet.rows.text import first_line, parts_text
@@ -21,6 +23,10 @@ HEAD_RECORDS = 400
 HEAD_BYTES = 4_000_000
 """Records and bytes of a stream within which its first prompt is looked for."""
 PROMPT_MOST = 60
+NOTHING_RAN = (Session, Unmapped, Notice, Gap)
+"""What a stream may hold of a session in which nobody asked, answered or did anything."""
+UNREADABLE = (SourceError, OSError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile)
+"""What a stream that is not there, or a broken zip, may raise."""
 
 
 class Brief(msgspec.Struct, kw_only=True):
@@ -31,12 +37,16 @@ class Brief(msgspec.Struct, kw_only=True):
         folder: The folder that it worked in.
         asked: Its title, or the first line of its first prompt.
         calls: Tool calls of its own stream.
+        ran: Somebody asked, answered or did something.
+        session: Its head.
     """
 
     when: str | None = None
     folder: str | None = None
     asked: str | None = None
     calls: int | None = None
+    ran: bool = False
+    session: Session | None = None
 
     def words(self) -> Iterator[str]:
         """The parts that are known, but for the calls."""
@@ -77,7 +87,9 @@ def brief_of_stream(file: BinaryIO) -> Brief:
         record = entry.record
         if found.when is None and getattr(record, "ts", None):
             found.when = str(record.ts)[:16].replace("T", " ")  # type: ignore[union-attr]
+        found.ran = found.ran or not isinstance(record, NOTHING_RAN)
         if isinstance(record, Session):
+            found.session = found.session or record
             found.folder = found.folder or next(iter((record.roots or {}).values()), None)
             found.asked = found.asked or record.title
         elif isinstance(record, Message) and record.author == "user" and not found.asked:

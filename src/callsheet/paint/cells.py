@@ -82,6 +82,20 @@ def cut(text: str, most: int, mark: str = "…") -> str:
     return "".join(kept)
 
 
+def cut_start(text: str, most: int, mark: str = "…") -> str:
+    """The text in at most ``most`` cells; ``mark`` begins one that was cut: of a path, its end tells most."""
+    if width(text) <= most:
+        return text
+    kept: list[str] = []
+    room = most - width(mark)
+    for cluster, cells in reversed(list(clusters(text))):
+        if cells > room:
+            break
+        kept.append(cluster)
+        room -= cells
+    return mark * (most >= width(mark)) + "".join(reversed(kept))
+
+
 def wrap(text: str, most: int) -> list[str]:
     """The text on lines of at most ``most`` cells, broken at blanks where there are any."""
     if text.isascii():

@@ -100,25 +100,10 @@ def _session_lines(session: Session, width: int) -> Iterator[Line]:
             yield [Span(piece)]
     for source in (session.sources or [])[:4]:
         size = f" ({counted(source.size, 'byte')})" if source.size is not None else ""
-        room = width - len(size)
-        path = visible(source.path)
-        if cells.width(path) > room:
-            path = "…" + _end(path, room - 1)
-        yield [Span(path + size, "quiet")]
+        yield [Span(cells.cut_start(visible(source.path), width - len(size)) + size, "quiet")]
     more = len(session.sources or []) - 4
     if more > 0:
         yield hidden(f"… {counted(more, 'more source')}", width)
-
-
-def _end(text: str, most: int) -> str:
-    kept: list[str] = []
-    used = 0
-    for cluster, size in reversed(list(cells.clusters(text))):
-        if used + size > most:
-            break
-        kept.append(cluster)
-        used += size
-    return "".join(reversed(kept))
 
 
 def _counts(tally: Tally) -> list[Span]:

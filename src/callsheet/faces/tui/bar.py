@@ -6,14 +6,14 @@ Must never know: where the numbers come from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from textual.strip import Strip
 from textual.widget import Widget
 
 from callsheet.faces.tui.looks import looks_of, segments
 from callsheet.paint import Line, Span, Style, visible
-from callsheet.paint.cells import cut, width
+from callsheet.paint.cells import cut, cut_start, width
 from callsheet.pairing import Tally
 from callsheet.rows import Reported
 from callsheet.rows.text import counted
@@ -30,12 +30,12 @@ class Part(NamedTuple):
     Attributes:
         span: What it says.
         rank: The lower, the sooner it gets its place.
-        cuts: It may be shown in part; a number may not.
+        cuts: At which end it may lose a part (of a path its end matters); a number may at none.
     """
 
     span: Span
     rank: int = 5
-    cuts: bool = False
+    cuts: Literal["", "start", "end"] = ""
 
 
 def count_parts(tally: Tally, waiting: int) -> list[Part]:
@@ -62,7 +62,7 @@ def usage_parts(usage: Reported) -> Iterator[Part]:
         yield Part(Span(usage.context, "quiet"), 6)
     if not usage.says_how_full:
         for name, counts in usage.counts():
-            yield Part(Span(visible(f"{name}: {counts}"), "quiet"), 7, True)
+            yield Part(Span(visible(f"{name}: {counts}"), "quiet"), 7, "end")
             break
 
 
@@ -98,11 +98,8 @@ class Bar(Widget):
                 if not part.cuts or room < LEAST:
                     continue
                 size = room
-            shown[at] = (
-                part.span
-                if size == width(part.span.text)
-                else Span(cut(part.span.text, size), part.span.style)
-            )
+            shorten = cut_start if part.cuts == "start" else cut
+            shown[at] = Span(shorten(part.span.text, size), part.span.style)
             sides[side] += size + gap
         kept, right = (
             _joined([shown[at] for at in sorted(shown) if parts[at][0] == side]) for side in (0, 1)

@@ -37,14 +37,14 @@ class Choice(NamedTuple):
     Attributes:
         name: What is chosen by it; None for a heading.
         words: What it says.
-        count: Rows of it.
+        rows: How many rows of it there are.
         mark: Its sign.
         style: How the sign looks.
     """
 
     name: str | None
     words: str
-    count: int = 0
+    rows: int = 0
     mark: str = ""
     style: Style = ""
 
@@ -124,7 +124,7 @@ class ChoicesView(ScrollView, can_focus=True, inherit_bindings=False):
             return [Span(cut(choice.words, room), "label")]
         here = at == self.cursor
         tick = "[x] " if choice.name in self.chosen else "[ ] "
-        count = f"{choice.count:>8,}"
+        count = f"{choice.rows:>8,}"
         words = cut(choice.words, max(room - 17, 4))
         return [
             Span("▌ " if here else "  ", "label"),

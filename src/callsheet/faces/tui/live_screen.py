@@ -186,7 +186,7 @@ class LiveScreen(SheetScreen):
             if not (self.running.rows.turn == "waiting" and self.waiting()):
                 yield Part(Span(self.running.rows.turn, "open"), 2)
         elif self.running.result is not None:
-            yield Part(result_words(self.running.result), 2, True)
+            yield Part(result_words(self.running.result), 2, "end")
         yield from super().state_parts()
 
     # -- keys of a turn -----------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Reading what an agent stored, in a process of its own.
 
-``python -m callsheet.faces.tui.reading SOURCE OUT [settled]`` writes a bundle for each session below OUT, without
-copies of the sources. What is wrong is one line on stderr. With ``settled``, a line that is still being written is
-left for the next time.
+``python -m callsheet.faces.tui.reading SOURCE OUT [settled] [stream=ID]`` writes a bundle for each session below OUT,
+or only for the one whose stream is named, without copies of the sources. What is wrong is one line on stderr. With
+``settled``, a line that is still being written is left for the next time.
 
 Must never know: the screen.
 """
@@ -14,20 +14,31 @@ from pathlib import Path
 
 from callsheet.errors import CallsheetError
 from callsheet.library.importing import find_sessions, import_session
+from callsheet.records.bundle import stream_id
 
 
-def command(source: Path, out: Path, *, settled: bool) -> list[str]:
+def command(source: Path, out: Path, *, settled: bool, stream: str | None = None) -> list[str]:
     """The command that does it."""
-    return [sys.executable, "-m", __name__, str(source), str(out), *(["settled"] if settled else [])]
+    how = [*(["settled"] if settled else []), *([_STREAM + stream] if stream is not None else [])]
+    return [sys.executable, "-m", __name__, str(source), str(out), *how]
+
+
+_STREAM = "stream="
 
 
 def main(source: str, out: str, *how: str) -> int:
-    """Imports every session of a source; the exit code is that of ``import``."""
+    """Imports the sessions of a source; the exit code is that of ``import``.
+
+    A stream that no session is named after may be that of an agent within one: then all are imported.
+    """
     try:
         sessions = find_sessions(Path(source), None)
     except CallsheetError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    wanted = next((one.removeprefix(_STREAM) for one in how if one.startswith(_STREAM)), None)
+    if any(stream_id(session.native_id) == wanted for _, session in sessions):
+        sessions = [one for one in sessions if stream_id(one[1].native_id) == wanted]
     done = 0
     for adapter, session in sessions:
         try:

@@ -6,6 +6,8 @@ Must never know: how a session is read.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import ClassVar, Protocol
 
 from textual import work
@@ -22,11 +24,12 @@ from callsheet.faces.tui.bar import Bar, Part, count_parts, count_spans
 from callsheet.faces.tui.dialogs import HelpScreen
 from callsheet.faces.tui.keys import LEAVING, SESSIONS, bindings
 from callsheet.faces.tui.looks import looks_of, segments
-from callsheet.faces.tui.shelf import Entry, Root, counted_entry, entries_in
+from callsheet.faces.tui.shelf import Counts, Entry, Mark, Root, entries_in, in_order, read_head
 from callsheet.faces.tui.stored import Feed, Stored
 from callsheet.paint import Line, Span, visible
-from callsheet.paint.cells import cut, width
+from callsheet.paint.cells import cut, cut_start, width
 from callsheet.rows.text import counted
+from callsheet.wire.locks import is_locked
 
 EVERY = 1.0
 """Seconds between two looks at the folder."""
@@ -37,18 +40,31 @@ COUNTED = 200
 LINES = 2
 
 
-class Shelf(Protocol):
-    """Where the list of sessions comes from."""
+Tried = dict[tuple[str, str | None], Mark]
+"""Entries that were read, by their keys, and how they were marked then."""
 
-    name: str
+
+class Shelf(Protocol):
+    """Where the list of sessions comes from.
+
+    Attributes:
+        places: Where they lie, in words.
+        following: Agents are writing there: a sheet begins with following.
+    """
+
+    places: list[str]
     following: bool
 
     def entries(self) -> list[Entry]:
-        """The sessions now, the latest first; may take a while."""
+        """The sessions now; may take a while."""
         ...
 
-    def counted(self, entry: Entry) -> Entry:
-        """An entry with its counts; may take a while."""
+    def read_head(self, entry: Entry) -> None:
+        """Puts into an entry what can be known of it soon."""
+        ...
+
+    def count(self, entry: Entry) -> None:
+        """Puts its counts into an entry; may take a while."""
         ...
 
     def feed(self, entry: Entry) -> Feed:
@@ -65,49 +81,77 @@ class FolderShelf:
         growing: Agents are writing there.
 
     Attributes:
+        places: Where they lie, in words.
         following: Whether a sheet begins with following.
     """
 
     def __init__(self, *roots: Root, name: str | None = None, growing: bool = False) -> None:
         self._roots = roots
+        self._counts = Counts()
         self.following = growing
-        self.name = name or ", ".join(str(folder) for folder, _ in roots)
+        self.places = [name] if name is not None else [short_path(folder) for folder, _ in roots]
 
     def entries(self) -> list[Entry]:
         """The sessions now."""
         return entries_in(*self._roots)
 
-    def counted(self, entry: Entry) -> Entry:
-        """An entry with its counts."""
-        return counted_entry(entry)
+    def read_head(self, entry: Entry) -> None:
+        """Puts into an entry what the head of its bundle says."""
+        read_head(entry)
+
+    def count(self, entry: Entry) -> None:
+        """Puts its counts into an entry."""
+        self._counts.put(entry)
 
     def feed(self, entry: Entry) -> Feed:
         """What the sheet of a session comes from."""
         return Stored(entry.path, stream=entry.stream, growing=self.following)
 
 
+def short_path(path: Path) -> str:
+    """A path with ``~`` for the person's home."""
+    try:
+        return str(Path("~") / path.absolute().relative_to(Path.home()))
+    except (ValueError, RuntimeError):
+        return str(path)
+
+
 def entry_lines(entry: Entry, room: int) -> list[Line]:
     """A session on two lines."""
-    asked = visible(" ".join((entry.asked or "(no prompt)").split()))
-    first: Line = [Span(f"{entry.when}  ", "quiet"), Span(cut(asked, max(room - 18, 8)), "strong")]
-    if entry.why is not None:
-        counts = [Span(visible(entry.why), "bad")]
-    elif entry.tally is None:
-        counts = [Span("not read yet", "quiet")]
-    else:
-        counts = count_spans(entry.tally, entry.tally.unresolved)
+    when = entry.began or f"saved {entry.saved[:10]}"
+    first: Line = [Span(f"{when:<16}  ", "quiet"), _title(entry, max(room - 18, 8))]
     second: Line = [Span("  ")]
-    for number, span in enumerate(counts):
+    for number, span in enumerate(_facts(entry)):
         second += [*([Span(" · ", "quiet")] if number else []), span]
-    used = sum(width(span.text) for span in second)
-    path = visible(str(entry.path) + (f" {entry.stream}" if entry.stream else ""))
-    rest = room - used - 3
+    rest = room - sum(width(span.text) for span in second) - 3
     if rest > 8:
-        tail = (
-            path if width(path) <= rest else "…" + path[-(rest - 1) :] if path.isascii() else cut(path, rest)
-        )
-        second.append(Span("   " + tail, "quiet"))
+        path = visible(short_path(entry.path) + (f" {entry.stream}" if entry.stream else ""))
+        second.append(Span("   " + cut_start(path, rest), "quiet"))
     return [first, second]
+
+
+def _title(entry: Entry, room: int) -> Span:
+    asked = visible(" ".join((entry.asked or "").split()))
+    if asked:
+        return Span(cut(asked, room), "strong")
+    if not entry.head_read:
+        return Span(cut_start(visible(entry.name or entry.path.name), room), "quiet")
+    return Span(cut("nothing ran" if entry.is_empty else "no prompt is recorded", room), "hidden")
+
+
+def _facts(entry: Entry) -> Iterator[Span]:
+    if entry.running:
+        yield Span("running", "open")
+    if entry.who:
+        yield Span(entry.who, "label")
+    if entry.why is not None:
+        yield Span(visible(entry.why), "bad")
+    elif entry.tally is not None:
+        yield from count_spans(entry.tally, entry.tally.unresolved)
+    elif entry.is_large:
+        yield Span("large: counted when it is opened", "quiet")
+    else:
+        yield Span("not read yet", "quiet")
 
 
 class SessionsView(ScrollView, can_focus=True, inherit_bindings=False):
@@ -132,6 +176,11 @@ class SessionsView(ScrollView, can_focus=True, inherit_bindings=False):
         self.entries = entries
         self.cursor = next((at for at, entry in enumerate(entries) if entry.key == key), 0)
         self._lay_out()
+
+    def on_screen(self) -> list[Entry]:
+        """The entries that can be seen."""
+        first = self.scroll_offset.y // LINES
+        return self.entries[first : first + self.scrollable_content_region.height // LINES + 1]
 
     def _lay_out(self) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, max(len(self.entries) * LINES, 1))
@@ -194,7 +243,8 @@ class SessionsScreen(Screen[None]):
         self._shelf = shelf
         self.looks = looks
         self._known: dict[tuple[str, str | None], Entry] = {}
-        self._tried: dict[tuple[str, str | None], tuple[int, int]] = {}
+        self._heads: Tried = {}
+        self._tried: Tried = {}
         self._said = "looking …"
 
     def compose(self) -> ComposeResult:
@@ -215,41 +265,58 @@ class SessionsScreen(Screen[None]):
 
     @work(exclusive=True, group="look")
     async def _look(self) -> None:
-        clock = asyncio.get_running_loop().time
         while True:
-            begin = clock()
             found = await asyncio.to_thread(self._shelf.entries)
             entries = [self._current(entry) for entry in found]
             self._known = {entry.key: entry for entry in entries}
             said, self._said = self._said, "" if entries else "no sessions found in this folder"
-            if entries != self.view.entries or said != self._said:
-                self.view.put(entries)
-                self._draw()
-            for entry in entries[:COUNTED]:
-                if clock() > begin + COUNTING:
-                    break  # those that are written now come first in the next look
-                if self._tried.get(entry.key) != entry.mark:
-                    self._tried[entry.key] = entry.mark
-                    await asyncio.to_thread(self._shelf.counted, entry)
-                    self.view.refresh()
-                    self._draw()
+            self._put(entries, anew=said != self._said)
+            await self._read_some(entries, self._heads, self._shelf.read_head)
+            self._put(entries)
+            wanted = {entry.key: entry for entry in [*self.view.on_screen(), *self.view.entries[:COUNTED]]}
+            await self._read_some(list(wanted.values()), self._tried, self._shelf.count)
+            self._put(entries)
             await asyncio.sleep(EVERY)
 
+    async def _read_some(self, entries: list[Entry], tried: Tried, read: Callable[[Entry], None]) -> None:
+        """Reads entries that were written since they were tried, as many as there is time for."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + COUNTING
+        for entry in entries:
+            if clock() > until:
+                return  # those that are written now come first in the next look
+            if tried.get(entry.key) != entry.mark:
+                tried[entry.key] = entry.mark
+                await asyncio.to_thread(read, entry)
+                self.view.refresh()
+                self._draw()
+
+    def _put(self, entries: list[Entry], *, anew: bool = False) -> None:
+        ordered = in_order(entries)
+        if anew or ordered != self.view.entries:
+            self.view.put(ordered)
+        self.view.refresh()
+        self._draw()
+
     def _current(self, entry: Entry) -> Entry:
-        """What is known of an entry, as long as it was not written anew."""
+        """What was known of an entry; what is new of it is read soon."""
         known = self._known.get(entry.key)
-        return known if known is not None and known.mark == entry.mark else entry
+        if known is None:
+            return entry
+        known.mark = entry.mark
+        known.running = known.running and is_locked(known.path)
+        return known
 
     def _draw(self) -> None:
         entries = self.view.entries
         self.query_one("#top", Bar).put(
             [
                 Part(Span(counted(len(entries), "session"), "strong"), 0),
-                Part(Span(visible(self._shelf.name), "quiet"), 1, True),
+                *self._places(),
             ]
         )
         tallies = [entry.tally for entry in entries if entry.tally is not None]
-        left = [Part(Span(self._said, "open"), 0, True)] if self._said else []
+        left = [Part(Span(self._said, "open"), 0, "end")] if self._said else []
         if tallies:
             total = type(tallies[0])()
             for tally in tallies:
@@ -258,6 +325,13 @@ class SessionsScreen(Screen[None]):
         self.query_one("#bottom", Bar).put(
             [*left, Part(Span("Enter: open", "quiet")), Part(Span("? help", "quiet"), 3)]
         )
+
+    def _places(self) -> Iterator[Part]:
+        places = self._shelf.places
+        if len(places) > 1:
+            yield Part(Span(f"in {counted(len(places), 'place')}", "quiet"), 1)
+        for rank, place in enumerate(places, 2):
+            yield Part(Span(visible(place), "quiet"), rank, "" if len(places) > 1 else "start")
 
     def on_sessions_view_opened(self, _: SessionsView.Opened) -> None:
         """A click on the selected session."""

@@ -66,9 +66,9 @@ class SheetScreen(Screen[None]):
     SheetScreen { layers: base; }
     SheetScreen #middle { height: 1fr; }
     SheetScreen.-below #middle { layout: vertical; }
-    SheetScreen #pane { display: none; width: 45%; border-left: solid $primary; padding: 0 0 0 1; }
+    SheetScreen #pane { display: none; width: 45%; padding: 0 0 0 1; }
     SheetScreen.-pane #pane { display: block; }
-    SheetScreen.-below #pane { width: 100%; height: 45%; border-left: none; border-top: solid $primary; }
+    SheetScreen.-below #pane { width: 100%; height: 45%; border-left: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(MOVING, LOOKING, LEAVING)]
     AUTO_FOCUS = "#sheet"
@@ -175,7 +175,7 @@ class SheetScreen(Screen[None]):
     def state_parts(self) -> Iterator[Part]:
         """What else the bar says."""
         if not self.filter.is_all:
-            yield Part(Span(f"only {self.filter.words()}", "label"), 2, True)
+            yield Part(Span(f"only {self.filter.words()}", "label"), 2, "end")
         yield from usage_parts(self.shown.usage)
         if self.sheet.following:
             at_end = self.sheet.at_end
@@ -189,12 +189,12 @@ class SheetScreen(Screen[None]):
             *self.state_parts(),
             Part(Span(f"{min(self.sheet.cursor + 1, total):,}/{total:,}", "quiet"), 3),
         ]
-        said = [Part(self._said, 0, True)] if self._said else []
+        said = [Part(self._said, 0, "end")] if self._said else []
         left = [*said, *count_parts(self.tally(), self.waiting()), Part(Span("? help", "quiet"), 3)]
         self.bottom.put(left, right)
         who = head_words(self.shown.session)
         self.top.put(
-            [Part(Span(who, "strong"), 0, True), Part(Span(visible(self.feed.name), "quiet"), 1, True)]
+            [Part(Span(who, "strong"), 0, "end"), Part(Span(visible(self.feed.name), "quiet"), 1, "start")]
         )
 
     def on_key(self, _: KeyPressed) -> None:
@@ -233,7 +233,7 @@ class SheetScreen(Screen[None]):
             self.pane.put_row(self.shown.rows.nested(at, whole=True).row, self._look.folders)
 
     def _show_pane(self, what: str) -> None:
-        self.pane.shows = "" if self.pane.shows == what else what
+        self.pane.turn_to("" if self.pane.shows == what else what)
         self.set_class(bool(self.pane.shows), "-pane")
         if self.pane.shows:
             self._draw_pane()

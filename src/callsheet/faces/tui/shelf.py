@@ -1,7 +1,7 @@
-"""The sessions of a folder, and what can be said of each on one line.
+"""The sessions of a list, and what can be said of each: when it began, what was asked, who worked, how its calls stand.
 
-Owns what is counted (calls, failed, declined, what waits for an answer) and when it is counted again: as soon as the
-session was written anew.
+Owns what is read for it and when it is read again: as soon as the session was written anew. The head of a bundle is
+read before its counts, so that a long list is in order soon.
 
 Must never know: the screen.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -19,15 +19,19 @@ from msgspec import Struct
 
 from callsheet.errors import CallsheetError, reason_of
 from callsheet.faces.tui.reading import command
-from callsheet.library.briefs import brief_of_stream
+from callsheet.library.briefs import UNREADABLE, brief_of_stream
 from callsheet.library.opening import bundles_in
+from callsheet.paint import head_words
 from callsheet.pairing import Tally
-from callsheet.records.bundle import MANIFEST, Bundle, is_bundle, stream_id
+from callsheet.records.bundle import MANIFEST, Bundle, stream_id
 from callsheet.rows import Sheet
+from callsheet.wire.locks import is_locked
 
 COUNTED_MOST = 50_000_000
 """Bytes of a file up to which it is read for its counts."""
-_UNREADABLE = (OSError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile)
+
+Mark = tuple[int, int]
+"""Changes when a session was written anew: when that was, in nanoseconds, and a number besides."""
 
 
 class Entry(Struct, kw_only=True):
@@ -36,21 +40,33 @@ class Entry(Struct, kw_only=True):
     Attributes:
         path: The bundle, or the file that an agent stored.
         mark: Changes when the session was written anew.
-        when: Time of its last change, to the minute.
+        is_bundle: It is a bundle, not what an agent stored.
         stream: Its stream, where the file holds several sessions.
+        name: What it is called as long as nothing else is known.
+        head_read: Its head was read, so that what is not known of it is not recorded.
+        began: When it began, by its records.
         asked: Its title, or what was first asked.
+        who: The agent and its version.
+        is_empty: Nobody asked, and nothing ran.
         tally: Counts of all its streams; None where they were not read.
-        open: Its last turn has not ended.
+        recording: It is being recorded, or its recorder ended before it could finish.
+        running: A recorder has it now.
         why: Why it cannot be read.
     """
 
     path: Path
-    mark: tuple[int, int]
-    when: str
+    mark: Mark
+    is_bundle: bool = False
     stream: str | None = None
+    name: str | None = None
+    head_read: bool = False
+    began: str | None = None
     asked: str | None = None
+    who: str | None = None
+    is_empty: bool = False
     tally: Tally | None = None
-    open: bool = False
+    recording: bool = False
+    running: bool = False
     why: str | None = None
 
     @property
@@ -58,35 +74,42 @@ class Entry(Struct, kw_only=True):
         """What the entry is known by."""
         return str(self.path), self.stream
 
+    @property
+    def saved(self) -> str:
+        """When it was last written, to the minute."""
+        return datetime.fromtimestamp(self.mark[0] / 1e9).astimezone().strftime("%Y-%m-%d %H:%M")
 
-def mark_of(path: Path) -> tuple[int, int]:
-    """Changes when a session was written anew."""
-    found = (path / MANIFEST if path.is_dir() else path).stat()
-    return found.st_mtime_ns, found.st_size
-
-
-def _entry(path: Path, stream: str | None = None) -> Entry:
-    mark = mark_of(path)
-    when = datetime.fromtimestamp(mark[0] / 1e9).astimezone().strftime("%Y-%m-%d %H:%M")
-    return Entry(path=path, mark=mark, when=when, stream=stream)
+    @property
+    def is_large(self) -> bool:
+        """It is too large to be read for its counts alone."""
+        return not self.path.is_dir() and self.mark[1] > COUNTED_MOST
 
 
 Root = tuple[Path, str | None]
 """A folder, and the kind of source that is looked for there (None: any)."""
 
 
+def mark_of(path: Path) -> Mark:
+    """The mark of a bundle, whose streams grow while it is recorded, or of a file."""
+    if not path.is_dir():
+        found = path.stat()
+        return found.st_mtime_ns, found.st_size
+    abouts = [(path / MANIFEST).stat(), *(one.stat() for one in path.glob("streams/*.jsonl"))]
+    return max(one.st_mtime_ns for one in abouts), sum(one.st_size for one in abouts)
+
+
 def entries_in(*roots: Root) -> list[Entry]:
-    """The sessions of some folders, the latest first: their bundles, or else what agents stored there."""
+    """The sessions of some folders: their bundles, or else what agents stored there."""
     found: list[Entry] = []
     for folder, kind in roots:
         for path in bundles_in(folder) if folder.is_dir() and kind is None else ():
             try:
-                found.append(_entry(path))
+                found.append(Entry(path=path, mark=mark_of(path), is_bundle=True))
             except OSError:
                 continue  # it is being replaced; the next look finds it
         if not found or kind is not None:
             found += _stored_in(folder, kind)
-    return sorted(found, key=lambda entry: entry.mark, reverse=True)
+    return found
 
 
 def _stored_in(folder: Path, kind: str | None) -> Iterator[Entry]:
@@ -96,50 +119,107 @@ def _stored_in(folder: Path, kind: str | None) -> Iterator[Entry]:
         sessions = find_sessions(folder, kind)
     except CallsheetError:
         return
-    mains = [session.main for _, session in sessions]
+    many = Counter(session.main for _, session in sessions)
     for _, session in sessions:
-        several = mains.count(session.main) > 1
+        path = Path(session.main)
         try:
-            entry = _entry(Path(session.main), stream_id(session.native_id) if several else None)
+            mark = mark_of(path)
         except OSError:
             continue
-        entry.asked = session.native_id
-        yield entry
+        several = many[session.main] > 1
+        stream = stream_id(session.native_id) if several else None
+        yield Entry(path=path, mark=mark, stream=stream, name=session.native_id)
 
 
-def counted_entry(entry: Entry) -> Entry:
-    """The entry with what its bundle says; what an agent stored is imported for it, by a process of its own.
+def in_order(entries: list[Entry]) -> list[Entry]:
+    """The latest first. A bundle by when its session began: it was written by whoever imported it."""
 
-    Of a file that holds several sessions, or a very large one, no counts are made.
+    def place(entry: Entry) -> tuple[str, Mark]:
+        return (entry.began if entry.is_bundle and entry.began else entry.saved), entry.mark
+
+    return sorted(entries, key=place, reverse=True)
+
+
+# -- what is read of them ---------------------------------------------------------------------------------------------
+
+
+def read_head(entry: Entry) -> None:
+    """Puts into an entry what the head of its bundle says; of what an agent stored, that comes with the counts."""
+    if entry.is_bundle:
+        _read_bundle(entry, entry.path, counts=False)
+
+
+class Counts:
+    """Counts sessions. What an agent stored is imported for it, by a process of its own.
+
+    The sessions of one database are imported together when the first of them is counted.
     """
-    if is_bundle(entry.path):
-        return _counted(entry, entry.path)
-    if entry.stream is not None or entry.mark[1] > COUNTED_MOST:
-        return entry
+
+    def __init__(self) -> None:
+        self._of_one: dict[str, dict[str | None, Entry]] = {}
+
+    def put(self, entry: Entry) -> None:
+        """Puts its head and its counts into an entry; of a very large file no counts are made."""
+        if entry.is_bundle:
+            _read_bundle(entry, entry.path, counts=True)
+            return
+        if entry.is_large:
+            return
+        ready = self._of_one.get(str(entry.path), {}).pop(entry.stream, None)
+        if ready is None or ready.mark != entry.mark:
+            together = entry.stream is not None and str(entry.path) not in self._of_one
+            found = _imported(entry, None if together else entry.stream)
+            if together:
+                self._of_one[str(entry.path)] = found
+            ready = found.pop(entry.stream, None)
+        if ready is None:
+            entry.why = "is not in its file any more"
+            return
+        for name in ("head_read", "began", "asked", "who", "is_empty", "tally", "why"):
+            setattr(entry, name, getattr(ready, name))
+
+
+def _imported(entry: Entry, stream: str | None) -> dict[str | None, Entry]:
+    """The sessions of a file, or only one of them, with heads and counts."""
+    found: dict[str | None, Entry] = {}
     with tempfile.TemporaryDirectory(prefix="callsheet-") as folder:
-        words = command(entry.path, Path(folder), settled=True)
+        words = command(entry.path, Path(folder), settled=True, stream=stream)
         ran = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
-        bundles = bundles_in(Path(folder))
-        if not bundles:
-            said = ran.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            entry.why = said or "cannot be read"
-            return entry
-        entry.asked = None
-        return _counted(entry, bundles[0])
+        for place in bundles_in(Path(folder)):
+            one = Entry(path=entry.path, mark=entry.mark, name=entry.name)
+            main = _read_bundle(one, place, counts=True)
+            found[main if entry.stream is not None else None] = one
+    if not found:
+        said = ran.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        found[entry.stream] = Entry(path=entry.path, mark=entry.mark, why=said or "cannot be read")
+    return found
 
 
-def _counted(entry: Entry, place: Path) -> Entry:
+def _read_bundle(entry: Entry, place: Path, *, counts: bool) -> str | None:
+    """Puts into an entry what a bundle says; returns the id of its main stream."""
+    main: str | None = None
     try:
         bundle = Bundle(place)
-        entry.tally = Tally()
+        tally = Tally()
+        entry.recording = bundle.manifest.recording
+        entry.running = entry.recording and is_locked(place)
         for stream in bundle.manifest.streams:
+            is_main = main is None and stream.parent is None
+            if not is_main and not counts:
+                continue
             with bundle.open(stream.file) as file:
-                if entry.asked is None and stream.parent is None:
-                    entry.asked = brief_of_stream(file).asked
+                if is_main:
+                    main = stream.id
+                    brief = brief_of_stream(file)
+                    entry.began, entry.asked, entry.is_empty = brief.when, brief.asked, not brief.ran
+                    entry.who = head_words(brief.session) if brief.session and brief.session.agent else None
                     file.seek(0)
-                entry.tally.add(Sheet(file).tally())
-    except CallsheetError as error:
-        entry.why = str(error)
-    except _UNREADABLE as error:
-        entry.why = reason_of(error)
-    return entry
+                if counts:
+                    tally.add(Sheet(file).tally())
+        entry.head_read = True
+        entry.why = None
+        if counts:
+            entry.tally = tally
+    except UNREADABLE as error:
+        entry.why = str(error) if isinstance(error, CallsheetError) else reason_of(error)
+    return main

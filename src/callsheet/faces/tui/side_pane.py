@@ -19,6 +19,8 @@ from callsheet.paint import Line, Look, paint_foot, paint_head, paint_row, paint
 from callsheet.pairing import Tally
 from callsheet.rows import Row
 
+TITLES = {"row": "the row whole", "evidence": "evidence", "session": "the session"}
+"""What stands above each sort of contents."""
 SOON = 0.05
 """Seconds before evidence is looked up: keys that follow at once leave the row again."""
 
@@ -30,10 +32,33 @@ class SidePane(LinesView):
         shows: What it shows: ``row``, ``evidence`` or ``session``; empty while it is closed.
     """
 
+    # Who has the keys is told by the line itself and by words: colours may not be there.
+    DEFAULT_CSS = """
+    SidePane { border-top: solid $primary; border-left: solid $primary; }
+    SidePane:focus { border-top: heavy $primary; border-left: heavy $primary; }
+    """
+
     def __init__(self, looks: str, id: str | None = None) -> None:  # noqa: A002
         super().__init__(looks, id)
         self.shows = ""
         self._evidence = Evidence(None)
+
+    def turn_to(self, what: str) -> None:
+        """Shows another sort of contents from now on, or nothing."""
+        self.shows = what
+        self._put_title()
+
+    def on_focus(self) -> None:
+        """The keys move in here now."""
+        self._put_title()
+
+    def on_blur(self) -> None:
+        """The keys move elsewhere."""
+        self._put_title()
+
+    def _put_title(self) -> None:
+        keys = "o: back to the rows" if self.has_focus else "o: into it"
+        self.border_title = f"{TITLES.get(self.shows, '')} · {keys} · Esc: close"
 
     def put_bundle(self, bundle: Path | None, *, growing: bool = False) -> None:
         """Says where evidence is found from now on; lets go of what was open."""

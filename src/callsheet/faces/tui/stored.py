@@ -268,7 +268,7 @@ class Stored:
         """Imports what an agent stored, in a process; returns the bundle."""
         out = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="callsheet-")))
         self._process = process = await asyncio.create_subprocess_exec(
-            *command(self.path, out, settled=self._growing),
+            *command(self.path, out, settled=self._growing, stream=self._stream),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
