@@ -8,10 +8,14 @@ the equals sign: in two words pytest takes DIR for a folder of tests before it h
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# What was started without a terminal may ignore SIGHUP, and hands that on to the programs that tests start and hang up.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 NO_SHARED = "needs the folder of captures and cases (--shared=DIR)"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -172,11 +172,8 @@ def import_session(
     # Names of files may hold anything; an id is text.
     session = session._replace(native_id=printable(session.native_id))
     name = stream_id(session.native_id)
-    try:
-        private_folder(out)
-        part = Path(tempfile.mkdtemp(prefix=f".{name[:40]}.", suffix=".part", dir=out))
-    except OSError as error:
-        raise SourceError(f"cannot write there: {error.strerror or error}", path=str(out)) from None
+    # Named before it is made: whenever this is stopped, what is to be cleared away has a name.
+    part = out / f".{name[:40]}.{secrets.token_hex(4)}.part"
 
     def step(done: int, total: int) -> None:
         if progress is not None:
@@ -186,6 +183,7 @@ def import_session(
     desk = Workbench(part, keep_reasoning=keep_reasoning, settled=settled, progress=step)
     hidden: list[str] = []
     try:
+        _make(part, out)
         while True:
             adapter.read(session, Covered(desk, hidden) if hidden else desk)
             calls = desk.calls
@@ -232,6 +230,14 @@ def import_session(
         gaps=desk.gaps,
         diagnostics=desk.diagnostics,
     )
+
+
+def _make(part: Path, out: Path) -> None:
+    try:
+        private_folder(out)
+        part.mkdir(mode=0o700)
+    except OSError as error:
+        raise SourceError(f"cannot write there: {error.strerror or error}", path=str(out)) from None
 
 
 def import_sources(

@@ -33,10 +33,14 @@ FROM_CLIENT, FROM_AGENT, EXIT = 0, 1, 2
 """Ways. An ``EXIT`` is the agent's return code as text, negative for a signal; nothing comes after it."""
 HELD_MOST = 256 << 20
 """Bytes that wait for the recorder at most."""
+PIPE = 1 << 16
+"""Bytes that a pipe takes though nobody reads it."""
 QUIET = 0.5
 """Seconds without a byte after which the output of an agent that is gone is over, though something holds it open."""
 FLUSH = 2.0
 """Seconds that the recorder gets to finish, once the agent is gone; then it is left to finish alone."""
+STARTING = 10.0
+"""The same for a recorder that has taken nothing yet: on a busy machine its start alone can outlast ``FLUSH``."""
 LONGEST = 60.0
 """Seconds at most for a recorder that still takes what waits; one that takes nothing is given up after ``FLUSH``."""
 SAID_MOST = 2000
@@ -63,6 +67,7 @@ class Feed:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._over = False
+        self._told = 0
         self.gone = False
         try:
             # A session of its own: what ends the editor's group leaves the recorder the time to finish. It does not
@@ -111,6 +116,7 @@ class Feed:
                     _put(pipe, HEADER.pack(way, at, len(data)) + data)
                     with self._lock:
                         self._held -= len(data)
+                        self._told += len(data)
             except OSError:
                 self._left()
                 return
@@ -153,7 +159,7 @@ class Feed:
         while self._thread.is_alive() and self._held < held and time.monotonic() < end:
             # It takes what waits, if slowly: nobody else could tell it.
             held = self._held
-            self._thread.join(FLUSH)
+            self._thread.join(FLUSH if self._told > PIPE else STARTING)
         if self._thread.is_alive():
             self._lose("the recorder does not keep up")
             return
