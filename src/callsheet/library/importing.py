@@ -9,8 +9,8 @@ half-written.
 from __future__ import annotations
 
 import os
-import shutil
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
