@@ -172,6 +172,11 @@ FORMS: list[tuple[list[Json], list[Json], str]] = [
         "result.startedAt",
     ),
     (
+        [result(exec={"command": "echo one; exit 3"})],
+        [result(exec={"command": ["/bin/bash", "-lc", "echo one; exit 3"]})],
+        "result.exec.command",
+    ),
+    (
         [result(status="failed"), permission(decision="reject_once")],
         [result(status="denied", permission={"decision": "reject_once"})],
         "result.status",
@@ -199,6 +204,28 @@ def test_what_an_item_tells_is_not_what_the_model_wrote(held: Held) -> None:
     assert (found.forms, found.contradicts) == (["call.input"], [])
     (found,) = held([call("a", input={"x": 1})], [call("a", input={"x": 2})])
     assert [told.path for told in found.contradicts] == ["call.input"]
+
+
+def test_arguments_that_an_agent_words_by_itself_are_not_the_model_s(held: Held) -> None:
+    shown = {
+        "type": "session",
+        "format": "callsheet/1",
+        "agent": {"name": "@agentclientprotocol/codex-acp", "version": "2.6.0"},
+        "sources": [{"id": "s0", "kind": "acp", "path": "log.jsonl"}],
+    }
+    by_agent, by_model = call("exec", input={"command": "ls"}), call("exec", input={"cmd": "ls"})
+    (found,) = held([shown, by_agent], [by_model])
+    assert (found.forms, found.contradicts) == (["call.input"], [])
+    other = {**shown, "agent": {"name": "@agentclientprotocol/claude-agent-acp", "version": "0.101.0"}}
+    (found,) = held([other, by_agent], [by_model])
+    assert [told.path for told in found.contradicts] == ["call.input"]
+
+
+def test_another_command_is_none_in_a_shell(held: Held) -> None:
+    bare, other = result(exec={"command": "ls -l"}), result(exec={"command": ["bash", "-lc", "ls -a"]})
+    assert [told.path for told in one(held, [bare], [other]).contradicts] == ["result.exec.command"]
+    script = result(exec={"command": ["bash", "-x", "ls -l"]})
+    assert [told.path for told in one(held, [bare], [script]).contradicts] == ["result.exec.command"]
 
 
 def test_a_text_in_a_blob_is_read(held: Held) -> None:

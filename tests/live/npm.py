@@ -52,7 +52,9 @@ SDK = Package("@agentclientprotocol/sdk", "2.4.0", "schema/v2/schema.json")
 NODE = Package(f"node-{_SYSTEM}", "24.21.0", "bin/node")
 CLAUDE = Package("@agentclientprotocol/claude-agent-acp", "0.101.0", "dist/index.js")
 OPENCODE = Package(f"opencode-{_SYSTEM}", "1.18.33", "bin/opencode")
-PACKAGES = (SDK, NODE, CLAUDE, OPENCODE)
+CODEX = Package("@agentclientprotocol/codex-acp", "2.6.0", "dist/index.js")
+GEMINI = Package("@google/gemini-cli", "0.61.0", "bundle/gemini.js")
+PACKAGES = (SDK, NODE, CLAUDE, OPENCODE, CODEX, GEMINI)
 
 
 def fetch(package: Package) -> str | None:

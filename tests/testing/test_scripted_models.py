@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from callsheet.testing.scripted_models.gemini import GeminiModel
 from callsheet.testing.scripted_models.responses import (
     Call,
     Custom,
@@ -134,6 +135,74 @@ def test_a_server_answers_and_goes_away() -> None:
     waiting.join(5)
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(request, timeout=2)
+
+
+# -- the Gemini API -------------------------------------------------------------------------------------------------
+
+GEMINI = "/v1beta/models/gemini-2.5-pro:"
+TOOLS = [{"functionDeclarations": [{"name": "read_file"}]}]
+
+
+def contents(*parts: dict[str, Any], tools: Any = TOOLS) -> bytes:
+    return json.dumps({"contents": [{"role": "user", "parts": list(parts)}], "tools": tools}).encode()
+
+
+def chunks_of(model: GeminiModel, data: bytes) -> list[dict[str, Any]]:
+    served = model.serve("POST", f"{GEMINI}streamGenerateContent?alt=sse", data)
+    assert served is not None
+    assert (served.status, served.type) == (200, "text/event-stream")
+    text = b"".join(part for part in served.parts if isinstance(part, bytes)).decode()
+    return [json.loads(block.removeprefix("data: ")) for block in text.split("\n\n") if block]
+
+
+def parts_of(chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [part for one in chunks for part in one["candidates"][0]["content"]["parts"]]
+
+
+def test_the_gemini_api_streams_what_was_written_down() -> None:
+    words = "A text of more than one piece, é included."
+    items = (
+        Think(("First look.",)),
+        Say(words),
+        Call("c1", "read_file", {"file_path": "a"}),
+        Call("c2", "x", {}),
+    )
+    model = GeminiModel({"": [respond(*items, stall=2)]})
+    found = chunks_of(model, contents({"text": "go"}))
+    ends = [one["candidates"][0].get("finishReason") for one in found]
+    assert ends == [None] * (len(found) - 1) + ["STOP"]
+    parts = parts_of(found)
+    assert parts[0] == {"text": "First look.", "thought": True}
+    assert "".join(part.get("text", "") for part in parts[1:]) == words
+    calls = [part["functionCall"] for part in parts if "functionCall" in part]
+    assert calls == [
+        {"id": "c1", "name": "read_file", "args": {"file_path": "a"}},
+        {"id": "c2", "name": "x", "args": {}},
+    ]
+
+
+def test_the_gemini_api_s_other_paths_and_requests() -> None:
+    model = GeminiModel({"": [respond(Say("one"))], "child": [respond(Say("two"))]})
+    response = {"functionResponse": {"id": "c1", "name": "read_file", "response": {"output": "42"}}}
+    assert parts_of(chunks_of(model, contents({"text": "go"}, response))) == [{"text": "one"}]
+    assert model.asked[0].outputs == {"c1": {"output": "42"}}
+    assert parts_of(chunks_of(model, contents({"text": "the child"}))) == [{"text": "two"}]
+    (spent,) = parts_of(chunks_of(model, contents({"text": "child"})))[:1]
+    assert spent["text"].startswith("(the script 'child' has ")
+
+    def whole(verb: str, data: bytes) -> tuple[int, Any]:
+        served = model.serve("POST", GEMINI + verb, data)
+        assert served is not None
+        return served.status, json.loads(b"".join(part for part in served.parts if isinstance(part, bytes)))
+
+    # Without tools it is the agent's own question, and takes nothing from a script.
+    _, told = whole("generateContent", contents({"text": "Who speaks next?"}, tools=[]))
+    words = "".join(part["text"] for part in parts_of([told]))
+    assert json.loads(words)["next_speaker"] == "user"
+    assert whole("countTokens", contents({"text": "go"}))[1]["totalTokens"] > 0
+    assert whole("generateContent", b"{")[0] == 400
+    assert model.serve("GET", f"{GEMINI}generateContent", b"") is None
+    assert model.serve("POST", "/v1beta/models/gemini-2.5-pro:embedContent", b"{}") is None
 
 
 def _read(request: urllib.request.Request) -> None:

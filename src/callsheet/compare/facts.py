@@ -20,13 +20,14 @@ from callsheet.compare.side import Call, Json, Side, words_of
 from callsheet.records import FileChange, Hook, InputRequest, Permission, Plan, Subagent, Terminal
 from callsheet.wire.lossless import NotJson, decode, without_lone_surrogates
 
-Shape = Literal["", "time", "duration", "count", "patch", "item", "loose", "sent"]
+Shape = Literal["", "time", "duration", "count", "patch", "item", "loose", "sent", "command"]
 """How two values are held against each other, where not by equality.
 
 ``item``: the reading takes it from an item that tells how the call was executed, not what the model wrote: the
-arguments of a call whose tool is not named, and a name that is only the tool's on its server. ``loose``: both may be
-true though they differ, for each is the word of another table or screen: kinds, and what was shown. ``sent``: where a
-reminder was glued to a result, nobody can tell whose the blanks between them are.
+arguments of a call whose tool is not named, or whose agent words them by itself, and a name that is only the tool's on
+its server. ``loose``: both may be true though they differ, for each is the word of another table or screen: kinds, and
+what was shown. ``sent``: where a reminder was glued to a result, nobody can tell whose the blanks between them are.
+``command``: it may be told with the shell that ran it, or without.
 """
 CUT = frozenset({"truncated", "redacted"})
 OPEN = frozenset({"unknown", "running", "pending", "proposed"})
@@ -126,7 +127,8 @@ def _call(side: Side, call: Call, record: Json, result: Json) -> Stated:
     yield from _plain(record, "call", ("title", "requestedBy"))
     yield from _plain(provider, "call.provider", ("kind", "server", "tool", "name", "identity"))
     if "input" in record:
-        yield "call.input", Told(record["input"], "" if "name" in record else "item")
+        own = "name" in record and not side.rewrites(call.stream)
+        yield "call.input", Told(record["input"], "" if own else "item")
     elif isinstance(record.get("inputText"), str):
         yield "call.input", Told(_value(record["inputText"]))
     if isinstance(record.get("parentCallId"), str):
@@ -175,7 +177,7 @@ def _process(side: Side, call: Call, result: Json) -> Stated:
         return
     yield from _plain(ran, "result.exec", ("exitCode", "signal", "timedOut", "processId"))
     if "command" in ran:
-        yield "result.exec.command", Told(words_of(ran["command"]))
+        yield "result.exec.command", Told(words_of(ran["command"]), "command")
     if "cwd" in ran:
         yield "result.exec.cwd", Told(side.path(call.stream, ran["cwd"]))
     for member in ("stdout", "stderr", "output"):
@@ -293,7 +295,7 @@ def _others(side: Side, call: Call) -> Stated:
         prefix = f"terminal.{record.get('terminalId')}"
         yield from _plain(record, prefix, ("status", "exitCode", "signal", "awaited", "description"))
         if "command" in record:
-            yield f"{prefix}.command", Told(words_of(record["command"]))
+            yield f"{prefix}.command", Told(words_of(record["command"]), "command")
     for record in side.linked(call, Plan):
         yield "plan.entries", Told(record.get("entries"))
     hooks: dict[str, int] = {}
@@ -328,6 +330,8 @@ def held(left: Told, right: Told) -> Verdict:
         return "form"
     if left.shape == "patch":
         return "form" if _is_other_patch(left.value, right.value) else "contradicts"
+    if left.shape == "command" and (_in_shell(left.value, right.value) or _in_shell(right.value, left.value)):
+        return "form"
     if left.shape == "duration" and _is_near(left.value, right.value):
         return "same"
     if left.shape == "time" and _is_near(_ms(left.value), _ms(right.value)):
@@ -346,6 +350,13 @@ def _is_other_patch(left: tuple[Any, Any], right: tuple[Any, Any]) -> bool:
         return True
     short, long = sorted((str(left[1]), str(right[1])), key=len)
     return bool(short) and long.startswith(short)
+
+
+def _in_shell(bare: list[Any], whole: list[Any]) -> bool:
+    """Whether the second command is the first one, with the shell that ran it."""
+    if len(whole) != 3 or not all(isinstance(word, str) for word in whole):
+        return False
+    return whole[1] in ("-c", "-lc") and words_of(whole[2]) == bare
 
 
 def _is_near(one: Any, other: Any) -> bool:

@@ -22,6 +22,7 @@ from callsheet.errors import CallsheetError
 from callsheet.pairing import Pairing, Place
 from callsheet.records import Record, Session, ToolCall, ToolResult
 from callsheet.records.stream import Entry, read_stream
+from callsheet.registry import of_session
 from callsheet.wire.blobs import digest
 from callsheet.wire.lossless import NotJson, decode
 
@@ -90,6 +91,7 @@ class Side:
         self._open: dict[str, tuple[BinaryIO, ExitStack]] = {}
         self._pairings: dict[str, Pairing] = {}
         self._roots: dict[str, dict[str, str]] = {}
+        self._rewritten: set[str] = set()
         self.calls: list[Call] = []
         self.bad = 0
         self._agents: dict[str, None] = {}
@@ -146,18 +148,22 @@ class Side:
                 if record.exec is not None and record.exec.command is not None:
                     ran[number] = digest(msgspec.json.encode(words_of(record.exec.command)))
             elif isinstance(record, Session):
-                self._note(record)
+                self._note(stream, record)
                 roots.update(record.roots or {})
         for call in calls.values():
             answer = pairing.result(call.call_id)
             self.calls.append(call if answer is None else call._replace(ran=ran.get(answer, "")))
 
-    def _note(self, record: Session) -> None:
+    def _note(self, stream: str, record: Session) -> None:
         agent = record.agent
+        kinds = [source.kind for source in record.sources or ()]
+        registry = of_session(agent.name if agent is not None else None, kinds)
         if agent is not None:
+            rules = registry.agent if registry is not None else []
+            if any(rule.rewrites for rule in rules if rule.name == agent.name):
+                self._rewritten.add(stream)
             self._agents.setdefault(" ".join(word for word in (agent.name, agent.version) if word))
-        for source in record.sources or ():
-            self._kinds.setdefault(source.kind)
+        self._kinds.update(dict.fromkeys(kinds))
 
     # -- what is asked ------------------------------------------------------------------------------------------
 
@@ -186,6 +192,10 @@ class Side:
     def native_id(self, call_id: str) -> str:
         """The id that the source gave to the call with this callId, so that a derived one compares with it."""
         return self._native_ids.get(call_id, call_id)
+
+    def rewrites(self, stream: str) -> bool:
+        """Whether the agent of a stream words arguments by itself, by its registry."""
+        return stream in self._rewritten
 
     def path(self, stream: str, value: Any) -> str | None:
         """The path of a PathRef, absolute where the session tells its root."""

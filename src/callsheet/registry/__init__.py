@@ -168,6 +168,7 @@ class AgentRule(Struct, kw_only=True, forbid_unknown_fields=True):
         versions: Of the agent, for ``content``.
         evidence: What showed it.
         mcp_prefix: How names of MCP tools begin.
+        rewrites: What it shows as a call's arguments is worded by itself, not by the model.
     """
 
     name: str
@@ -179,6 +180,7 @@ class AgentRule(Struct, kw_only=True, forbid_unknown_fields=True):
     versions: Versions = ""
     evidence: str = ""
     mcp_prefix: str | None = None
+    rewrites: bool = False
 
 
 class Never(Struct, kw_only=True):

@@ -10,16 +10,12 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from msgspec import Struct
-from tests.live.npm import CLAUDE, NODE, OPENCODE, Package
 
-import callsheet
 from callsheet.audit import audit_bundle
 from callsheet.harness import LIVE
 from callsheet.live import Limits, Session, Unopened, open_session, prepare
@@ -27,9 +23,6 @@ from callsheet.live.answers import AnswerPort
 from callsheet.records.bundle import Bundle
 from callsheet.rules import check_bundle
 from callsheet.seam import Event, Installed, Opened, TurnResult, Wish
-from callsheet.testing.scripted_models.completions import CompletionsModel
-from callsheet.testing.scripted_models.messages import MessagesModel
-from callsheet.testing.scripted_models.serving import serving
 from callsheet.wire.files import read_chunks
 from callsheet.wire.inflate import inflate
 
@@ -109,83 +102,6 @@ class House(Struct):
         return Ran(session.opened, events, result, session.bundle)
 
 
-def needs(*packages: Package) -> None:
-    """Skips the test, aloud, where a package is not there."""
-    for package in packages:
-        if not package.path.exists():
-            pytest.skip(
-                f"needs npm package {package.name} {package.version} (make test-live fetches it with npm)"
-            )
-
-
-@contextmanager
-def claude(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *answers: Any) -> Iterator[House]:
-    """Claude Code behind its adapter: version 2 of the protocol."""
-    needs(NODE, CLAUDE)
-    cwd, out, config = _folders(home, tmp_path, ".claude")
-    model = MessagesModel({"": answers})
-    with serving(model) as base:
-        _set(
-            monkeypatch,
-            PATH=f"{NODE.path.parent}:/usr/bin:/bin",
-            ANTHROPIC_BASE_URL=base,
-            ANTHROPIC_API_KEY="sk-ant-scripted",
-            CLAUDE_CONFIG_DIR=str(config),
-            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-            DISABLE_TELEMETRY="1",
-            DISABLE_AUTOUPDATER="1",
-            DISABLE_ERROR_REPORTING="1",
-            IS_SANDBOX="1",
-        )
-        command = (str(NODE.path), str(CLAUDE.path))
-        yield House("claude-acp", command, "default", home, cwd, out, config / "projects", model)
-
-
-@contextmanager
-def opencode(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *answers: Any) -> Iterator[House]:
-    """OpenCode: version 1 of the protocol."""
-    needs(OPENCODE)
-    cwd, out, config = _folders(home, tmp_path, ".config/opencode")
-    model = CompletionsModel({"": answers})
-    with serving(model) as base:
-        provider = {
-            "npm": "@ai-sdk/openai-compatible",
-            "name": "Scripted",
-            "options": {"baseURL": f"{base}/v1", "apiKey": "scripted"},
-            "models": {"demo": {"name": "Demo"}},
-        }
-        settings = {
-            "model": "scripted/demo",
-            "autoupdate": False,
-            "share": "disabled",
-            "permission": {"bash": "ask", "edit": "ask"},
-            "provider": {"scripted": provider},
-        }
-        (config / "opencode.json").write_text(json.dumps(settings), encoding="utf-8")
-        _set(
-            monkeypatch,
-            OPENCODE_DISABLE_AUTOUPDATE="1",
-            OPENCODE_DISABLE_MODELS_FETCH="1",
-            OPENCODE_DISABLE_LSP_DOWNLOAD="1",
-        )
-        stored = home / ".local" / "share" / "opencode" / "opencode.db"
-        yield House("opencode", (str(OPENCODE.path),), None, home, cwd, out, stored, model)
-
-
-def _folders(home: Path, tmp_path: Path, config: str) -> tuple[Path, Path, Path]:
-    made = tmp_path / "app", tmp_path / "out", home / config
-    for folder in made:
-        folder.mkdir(parents=True)
-    (made[0] / "lib.py").write_text("a = 1\n", encoding="utf-8")
-    return made
-
-
-def _set(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
-    variables["PYTHONPATH"] = str(Path(callsheet.__file__).parents[1])  # for the tap and for compare
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-
-
 # -- readings -------------------------------------------------------------------------------------------------------
 
 
@@ -224,16 +140,35 @@ def compared(left: Path, right: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def agree(ran: Ran, house: House, *more: Path) -> None:
-    """The rules hold, and no two of the readings of a run contradict each other."""
+def stored_by(house: House, session: str) -> Path:
+    """What the agent itself stored of a session: its database, or the fullest file that names the session."""
+    if house.stored.is_file():
+        return house.stored
+    files = [file for file in house.stored.rglob("*.jsonl") if session.encode() in file.read_bytes()]
+    return max(files, key=lambda file: file.stat().st_size)
+
+
+def agree(ran: Ran, house: House, *more: Path, unstored: frozenset[str] = frozenset()) -> None:
+    """The rules hold, and no two of the readings of a run contradict each other.
+
+    Args:
+        ran: The run.
+        house: Where it ran.
+        more: Other recordings of it.
+        unstored: Calls that the agent itself keeps no record of.
+    """
     assert list(check_bundle(Bundle(ran.bundle))) == []
     assert list(audit_bundle(Bundle(ran.bundle))) == []
     log = log_of(ran.bundle, house.out.parent / "log.jsonl")
-    stored = house.stored if house.stored.is_file() else next(house.stored.rglob("*.jsonl"))
+    assert ran.opened.session is not None
+    stored = stored_by(house, ran.opened.session)
     calls = {one["callId"] for one in last(ran.bundle, "tool_call")}
-    readings = [ran.bundle, log, stored, *more]
+    assert unstored <= calls
+    readings = [ran.bundle, log, *more, stored]
     for number, left in enumerate(readings):
         for right in readings[number + 1 :]:
             found = compared(left, right)
+            alone = {one["left"]["callId"] for one in found if "right" not in one}
             assert len(found) == len(calls), (left, right, found)
-            assert all(one.get("left") and one.get("right") for one in found), (left, right, found)
+            assert all("left" in one for one in found), (left, right, found)
+            assert alone == (unstored if right == stored else set()), (left, right, found)

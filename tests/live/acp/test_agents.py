@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.live.acp.house import TAP, House, agree, claude, last, log_of, opencode, records
+from tests.live.acp.agents import AGENTS
+from tests.live.acp.house import TAP, agree, last, log_of, records
 
 from callsheet.live import Policy, Session
 from callsheet.records.bundle import Bundle
@@ -29,47 +27,8 @@ from callsheet.seam import (
     RequestOpened,
     Waiting,
 )
-from callsheet.testing.scripted_models import completions, messages
-from callsheet.testing.scripted_models.responses import Call, Say, respond
+from callsheet.testing.scripted_models import completions
 
-Make = Callable[..., AbstractContextManager[House]]
-
-
-def claude_says(*turns: list[tuple[str, str, dict[str, Any]] | str]) -> list[Any]:
-    names = {"run": "Bash", "read": "Read", "edit": "Edit"}
-    keys = {"file": "file_path", "old": "old_string", "new": "new_string"}
-    return [
-        messages.say(
-            *(
-                one
-                if isinstance(one, str)
-                else messages.Use(
-                    one[0], names[one[1]], {keys.get(key, key): value for key, value in one[2].items()}
-                )
-                for one in turn
-            )
-        )
-        for turn in turns
-    ]
-
-
-def opencode_says(*turns: list[tuple[str, str, dict[str, Any]] | str]) -> list[Any]:
-    names = {"run": "bash", "read": "read", "edit": "edit"}
-    keys = {"file": "filePath", "old": "oldString", "new": "newString"}
-    return [
-        respond(
-            *(
-                Say(one)
-                if isinstance(one, str)
-                else Call(one[0], names[one[1]], {keys.get(key, key): value for key, value in one[2].items()})
-                for one in turn
-            )
-        )
-        for turn in turns
-    ]
-
-
-AGENTS = {"claude": (claude, claude_says, 2), "opencode": (opencode, opencode_says, 1)}
 EACH = pytest.mark.parametrize("name", AGENTS)
 
 
@@ -96,21 +55,21 @@ def test_the_models_are_there() -> None:
 
 @EACH
 def test_a_turn_with_calls(name: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make, says, version = AGENTS[name]
+    agent = AGENTS[name]
     file = str(tmp_path / "app" / "lib.py")
-    script = says(
+    script = agent.says(
         ["I will run it.", ("call_1", "run", {"command": "echo one; exit 3", "description": "Runs"})],
         [("call_2", "read", {"file": file})],
         [("call_3", "edit", {"file": file, "old": "a = 1", "new": "a = 2"})],
         ["Done."],
     )
-    with make(home, tmp_path, monkeypatch, *script) as house:
+    with agent.make(home, tmp_path, monkeypatch, *script) as house:
         answers = Answers("allow_once", "allow_once")
         ran = house.run(answers)
         assert ran.result == Completed("end_turn")
         assert (house.cwd / "lib.py").read_text() == "a = 2\n"
         handshake = log_of(ran.bundle, tmp_path / "log.jsonl").read_text().splitlines()[2]
-        assert json.loads(handshake)["frame"]["result"]["protocolVersion"] == version
+        assert json.loads(handshake)["frame"]["result"]["protocolVersion"] == agent.version
         assert ran.opened.agent
         assert ran.opened.version
         assert ran.opened.model
@@ -121,39 +80,43 @@ def test_a_turn_with_calls(name: str, home: Path, tmp_path: Path, monkeypatch: p
         assert [[option["optionId"] for option in one["options"]] for one in asked] == [
             [option.option_id for option in one.options] for one in answers.asked
         ]
-        assert [one["subject"]["callId"] for one in asked] == ["call_1", "call_3"]
+        assert [one["subject"]["callId"] for one in asked] == [
+            agent.call(1, "run"),
+            agent.call(3, "edit"),
+        ]
         results = {one["callId"]: one for one in last(ran.bundle, "tool_result")}
-        assert set(results) == {"call_1", "call_2", "call_3"}
-        assert results["call_1"]["exec"]["exitCode"] == 3
+        assert set(results) == {agent.call(1, "run"), agent.call(2, "read"), agent.call(3, "edit")}
+        ended = results[agent.call(1, "run")].get("exec") or {}
+        assert ended.get("exitCode") == (3 if agent.exits else None)
         assert any(isinstance(event, CallPreview | MessagePreview) for event in ran.events)
         agree(ran, house)
 
 
 @EACH
 def test_a_refused_command(name: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make, says, _ = AGENTS[name]
-    script = says([("call_1", "run", {"command": "touch made", "description": "Makes"})], ["So not."])
-    with make(home, tmp_path, monkeypatch, *script) as house:
+    agent = AGENTS[name]
+    script = agent.says([("call_1", "run", {"command": "touch made", "description": "Makes"})], ["So not."])
+    with agent.make(home, tmp_path, monkeypatch, *script) as house:
         ran = house.run(Answers("reject_once"))
         assert not (house.cwd / "made").exists()
         (asked,) = last(ran.bundle, "permission")
         assert (asked["decision"], asked["decidedBy"]) == ("reject_once", "user")
         for one in last(ran.bundle, "tool_result"):
             assert one["status"] == "failed"  # the agent's word; the refusal stands on the request
-        agree(ran, house)
+        agree(ran, house, unstored=frozenset([agent.call(1, "run")] if agent.forgets else []))
 
 
 @EACH
 def test_a_turn_that_is_broken_off(
     name: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, says, _ = AGENTS[name]
-    script = says(
+    agent = AGENTS[name]
+    script = agent.says(
         [("call_1", "run", {"command": "touch begun; sleep 60", "description": "Waits"})], ["Late."]
     )
     receipts: list[Receipt] = []
     stopping: list[asyncio.Future[None]] = []
-    with make(home, tmp_path, monkeypatch, *script) as house:
+    with agent.make(home, tmp_path, monkeypatch, *script) as house:
 
         async def stop(session: Session) -> None:
             while not (house.cwd / "begun").exists():
@@ -177,9 +140,9 @@ def test_a_turn_that_is_broken_off(
 @EACH
 def test_behind_the_tap(name: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Our client is the editor here: its own recording and the tap's are two readings of one run."""
-    make, says, _ = AGENTS[name]
-    script = says([("call_1", "run", {"command": "touch made", "description": "Makes"})], ["Done."])
-    with make(home, tmp_path, monkeypatch, *script) as house:
+    agent = AGENTS[name]
+    script = agent.says([("call_1", "run", {"command": "touch made", "description": "Makes"})], ["Done."])
+    with agent.make(home, tmp_path, monkeypatch, *script) as house:
         tapped = tmp_path / "tapped"
         ran = house.run(Answers("allow_once"), before=(*TAP, "--out", str(tapped), "--"))
         assert ran.result == Completed("end_turn")
@@ -196,9 +159,11 @@ def test_behind_the_tap(name: str, home: Path, tmp_path: Path, monkeypatch: pyte
 def test_a_session_is_gone_on_with(
     name: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, says, _ = AGENTS[name]
-    with make(home, tmp_path, monkeypatch, *says(["First."], ["Second."])) as house:
+    agent = AGENTS[name]
+    with agent.make(home, tmp_path, monkeypatch, *agent.says(["First."], ["Second."])) as house:
         first = house.run(Policy("reject"))
+        if agent.aged is not None:
+            agent.aged(house)
         again = house.run(Policy("reject"), resume=first.opened.session)
         assert again.result == Completed("end_turn")
         assert again.opened.session == first.opened.session

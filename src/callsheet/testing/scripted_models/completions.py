@@ -1,7 +1,6 @@
 """A scripted model that speaks the OpenAI Chat Completions API: ``POST …/chat/completions``, ``GET …/models``.
 
-Owns: the chunks in which such a model says something, and which script answers a request: the first whose mark stands
-in a user's words. A request that offers no tools is the agent's own business (a title) and takes nothing from a script.
+Owns: the chunks in which such a model says something. ``scripts`` picks it; a request without tools asks for a title.
 What is said is written as for ``responses``: words, thoughts (their summary), calls. Every request is kept.
 
 Must never know: sockets, files, any one agent.
@@ -9,26 +8,21 @@ Must never know: sockets, files, any one agent.
 
 from __future__ import annotations
 
-import itertools
 import json
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct, field
-
+from callsheet.testing.scripted_models import scripts
 from callsheet.testing.scripted_models.responses import PIECE, USAGE, Call, Response, Say, Think, respond
-from callsheet.testing.scripted_models.serving import Pause, Served
+from callsheet.testing.scripted_models.scripts import Scripted
+from callsheet.testing.scripted_models.serving import Pause, Served, json_answer
 
 ASIDE = respond(Say("A title"))
 """What the model says to a request that offers no tools."""
 
 
-class Asked(Struct, frozen=True):
+class Asked(scripts.Asked, frozen=True):
     """A request that came: which script answered it, and its body."""
-
-    script: str
-    body: dict[str, Any]
 
     @property
     def outputs(self) -> dict[str, Any]:
@@ -37,59 +31,32 @@ class Asked(Struct, frozen=True):
         return {str(one.get("tool_call_id")): one.get("content") for one in told if one.get("role") == "tool"}
 
 
-class CompletionsModel(Struct):
+class CompletionsModel(Scripted):
     """A model with a script for each conversation.
 
     Attributes:
-        scripts: Mark to script; the mark that stands in a user's words, the empty one for all others.
         names: Names of the models that it claims to be.
-        asked: Every request, in order.
     """
 
-    scripts: Mapping[str, Sequence[Response]]
     names: tuple[str, ...] = ("demo",)
-    asked: list[Asked] = field(default_factory=list)
-    _positions: dict[str, int] = field(default_factory=dict)
-    _serial: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    _lock: Any = field(default_factory=threading.Lock)
 
     def serve(self, method: str, path: str, data: bytes) -> Served | None:
         """Answers a request; None for a path that is not ours."""
         path = path.partition("?")[0]
         if method == "GET" and path.endswith("/models"):
             listed = [{"id": name, "object": "model", "owned_by": "scripted"} for name in self.names]
-            return _json(200, {"object": "list", "data": listed})
+            return json_answer(200, {"object": "list", "data": listed})
         if method != "POST" or not path.endswith("/chat/completions"):
             return None
         try:
             body = json.loads(data)
         except ValueError:
-            return _json(400, {"error": {"message": "the body is no JSON", "type": "invalid_request_error"}})
-        with self._lock:
-            asked = Asked(self._script_of(body), body)
-            self.asked.append(asked)
-            answer = self._next(asked)
-            number = next(self._serial)
+            return json_answer(
+                400, {"error": {"message": "the body is no JSON", "type": "invalid_request_error"}}
+            )
+        said = [one.get("content") for one in body.get("messages") or () if one.get("role") == "user"]
+        answer, number = self.answer(Asked(self.mark_in(said), body), ASIDE)
         return Served(200, "text/event-stream", chunks(answer, number, str(body.get("model", self.names[0]))))
-
-    def _script_of(self, body: dict[str, Any]) -> str:
-        told = [one.get("content") for one in body.get("messages") or () if one.get("role") == "user"]
-        words = json.dumps(told, ensure_ascii=False)
-        return next((mark for mark in self.scripts if mark and mark in words), "")
-
-    def _next(self, asked: Asked) -> Response:
-        if not asked.body.get("tools"):
-            return ASIDE
-        script = self.scripts.get(asked.script, ())
-        at = self._positions.get(asked.script, 0)
-        self._positions[asked.script] = at + 1
-        if at >= len(script):
-            return respond(Say(f"(the script {asked.script!r} has no response {at + 1})"))
-        return script[at]
-
-
-def _json(status: int, value: Any) -> Served:
-    return Served(status, "application/json", iter([json.dumps(value).encode()]))
 
 
 def chunks(response: Response, number: int, model: str) -> Iterator[bytes | Pause]:

@@ -19,7 +19,7 @@ from typing import Any, assert_never
 
 from msgspec import Struct, field
 
-from callsheet.testing.scripted_models.serving import Pause, Served
+from callsheet.testing.scripted_models.serving import Pause, Served, json_answer
 
 PIECE = 24
 """Characters that one delta carries."""
@@ -133,7 +133,7 @@ class MessagesModel(Struct):
         except ValueError:
             return _refused(Refusal(400, "the body is no JSON"))
         if path.endswith("/count_tokens"):
-            return _json(200, {"input_tokens": USAGE["input_tokens"]})
+            return json_answer(200, {"input_tokens": USAGE["input_tokens"]})
         with self._lock:
             asked = Asked(self._script_of(body), body)
             self.asked.append(asked)
@@ -143,7 +143,7 @@ class MessagesModel(Struct):
             return _refused(answer)
         name = str(body.get("model", "scripted"))
         if not body.get("stream"):
-            return _json(200, whole(answer, number, name))
+            return json_answer(200, whole(answer, number, name))
         return Served(200, "text/event-stream", events(answer, number, name))
 
     def _script_of(self, body: dict[str, Any]) -> str:
@@ -166,13 +166,9 @@ class MessagesModel(Struct):
         return answer if isinstance(answer, Message | Refusal) else answer(asked)
 
 
-def _json(status: int, value: Any) -> Served:
-    return Served(status, "application/json", iter([json.dumps(value).encode()]))
-
-
 def _refused(refusal: Refusal) -> Served:
     error = {"type": refusal.type, "message": refusal.message}
-    return _json(refusal.status, {"type": "error", "error": error})
+    return json_answer(refusal.status, {"type": "error", "error": error})
 
 
 # -- a message as the API words it ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import Any, assert_never
 
 from msgspec import Struct, field
 
-from callsheet.testing.scripted_models.serving import Pause, Served
+from callsheet.testing.scripted_models.serving import Pause, Served, json_answer
 
 PIECE = 24
 """Characters that one delta carries."""
@@ -135,7 +135,7 @@ class ResponsesModel(Struct):
         path = path.partition("?")[0]
         if method == "GET" and path.endswith("/models"):
             listed = [{"id": name, "object": "model", "owned_by": "scripted"} for name in self.names]
-            return _json(200, {"object": "list", "data": listed, "models": []})
+            return json_answer(200, {"object": "list", "data": listed, "models": []})
         if method == "POST" and path.endswith("/responses"):
             return self._respond(data)
         return None
@@ -144,7 +144,9 @@ class ResponsesModel(Struct):
         try:
             body = json.loads(data)
         except ValueError:
-            return _json(400, {"error": {"message": "the body is no JSON", "type": "invalid_request_error"}})
+            return json_answer(
+                400, {"error": {"message": "the body is no JSON", "type": "invalid_request_error"}}
+            )
         with self._lock:
             asked = self._taken(body)
             answer = self._next(asked)
@@ -153,7 +155,7 @@ class ResponsesModel(Struct):
             )
             numbers = list(serials)
         if isinstance(answer, Refusal):
-            return _json(answer.status, {"error": {"message": answer.message, "type": "scripted"}})
+            return json_answer(answer.status, {"error": {"message": answer.message, "type": "scripted"}})
         return Served(
             200, "text/event-stream", events(answer, numbers, str(body.get("model", self.names[0])))
         )
@@ -180,10 +182,6 @@ def _said_by_users(items: Any) -> str:
     listed = items if isinstance(items, list) else []
     said = [one.get("content") for one in listed if isinstance(one, dict) and one.get("role") == "user"]
     return "\n".join(json.dumps(content, ensure_ascii=False) for content in said)
-
-
-def _json(status: int, value: Any) -> Served:
-    return Served(status, "application/json", iter([json.dumps(value).encode()]))
 
 
 # -- the events of a response -------------------------------------------------------------------------------------

@@ -1,13 +1,14 @@
 """A server for a scripted model: HTTP on loopback, one thread a request.
 
-Owns ``Model`` (what a provider's API has to give), ``Served`` (what goes back, with its pauses) and ``serving``,
-which runs a model while a test does.
+Owns ``Model`` (what a provider's API has to give), ``Served`` (what goes back, with its pauses; ``json_answer`` makes
+one) and ``serving``, which runs a model while a test does.
 
 Must never know: any provider's API.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +40,11 @@ class Served(Struct, frozen=True):
     status: int
     type: str
     parts: Iterator[bytes | Pause]
+
+
+def json_answer(status: int, value: Any) -> Served:
+    """An answer that is one JSON value."""
+    return Served(status, "application/json", iter([json.dumps(value).encode()]))
 
 
 class Model(Protocol):
