@@ -90,12 +90,14 @@ def imported(bundle: Path, made: Path) -> list[dict[str, Any]]:
 
 
 def told(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What records say, without their numbers, and without what only a whole log can tell."""
-    later = ("id", "seq", "supersedes", "stream")
+    """What records say in the end, without their numbers and the title, which only a whole log can tell beforehand."""
+    old = {one.get("supersedes") for one in found if one["type"] == "subagent"}
     return [
-        {name: value for name, value in one.items() if name not in later}
+        {name: value for name, value in one.items() if name not in ("id", "seq", "supersedes")}
         for one in found
-        if one.get("nativeType") != "session/update/session_info_update" and one["type"] != "session"
+        if one.get("nativeType") != "session/update/session_info_update"
+        and one["type"] != "session"
+        and not (one["type"] == "subagent" and one["id"] in old)
     ]
 
 
@@ -122,10 +124,12 @@ def test_everything_that_the_protocol_has(version: int, tmp_path: Path) -> None:
     assert {one["decision"] for one in asked} == {"allow_once"}
     forms = [one["status"] for one in found if one["type"] == "input_request" and one["status"] != "pending"]
     assert forms == ["declined", "declined"]
-    # An import knows the title, and which agents have streams, before it begins; a recorder keeps the frames.
+    # An import knows the title before it begins; a recorder keeps the frame that told it.
     again = imported(run.bundle, tmp_path)
     assert [one["title"] for one in again if one["type"] == "session" and "title" in one] == ["Everything"]
     assert told(found) == told(again)
+    agents = [one["stream"] for one in told(found) if one["type"] == "subagent"]
+    assert len(agents) == 1
     heads = [[one.get("parent") for one in some if one["type"] == "session"] for some in (found, again)]
     assert heads[0] == heads[1] == [None, {"session": "toy-session"}]
 

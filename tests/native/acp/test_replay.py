@@ -24,13 +24,13 @@ from callsheet.seam import (
 )
 from callsheet.seam.events import OUTPUT_BYTES, OUTPUT_LINES
 from tests.native.acp.conftest import Sheet, sheet_of
-from tests.native.acp.playing import replayed
+from tests.native.acp.playing import opened, replayed
 from tests.native.acp.test_captures import captures
 
 ENDS = {"completed": Completed, "interrupted": Interrupted, "failed": Failed}
 AGAIN = ("live-then-load", "live-then-resume")
 """Captures whose client loads its own session again afterwards; ours opens one session a connection."""
-FACTS = ("tool_call", "tool_result", "permission", "input_request", "terminal", "turn", "plan", "usage")
+FACTS = ("tool_call", "tool_result", "permission", "input_request", "terminal", "turn", "plan", "usage", "subagent")
 
 
 def facts(sheet: Sheet) -> list[dict[str, Any]]:
@@ -134,3 +134,23 @@ def test_previews_are_bounded_and_of_calls_that_run(shared: Path) -> None:
         for message in {one.key: one for one in play.of(MessagePreview)}.values():
             assert any(message.text in text for text in said), (path, message)
     assert shown > 30
+
+
+def test_an_agent_that_runs_on_has_its_stream_live_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = opened(2)
+    play.start()
+    play.update("state_update", state="running")
+    play.update("subagent_update", sessionId="child", title="Look", state={"state": "running"})
+    play.update("subagent_update", sessionId="other", title="Never speaks", state={"state": "running"})
+    text = {"type": "text", "text": "Here."}
+    said = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": text}
+    play.hear({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "child", "update": said}})
+    ahead = facts(sheet_of(play.data))
+    survey = Survey.run
+    monkeypatch.setattr(Survey, "run", lambda self: (survey(self), Known())[1])
+    by_and_by = sheet_of(play.data)
+    assert facts(by_and_by) == ahead
+    agents = {one["agentId"]: one for one in by_and_by.last("subagent")}
+    assert agents["child"]["stream"] == "child"
+    assert (agents["child"]["name"], agents["child"]["status"]) == ("Look", "running")
+    assert "stream" not in agents["other"]

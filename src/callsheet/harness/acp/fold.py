@@ -19,6 +19,7 @@ from callsheet.harness._port.parts import ABSENT, members_of, part_at, text_of, 
 from callsheet.harness._port.pen import Pen, raw_json
 from callsheet.harness._port.units import Hole, Reading, Unit
 from callsheet.harness._port.veil import Veil, original_of
+from callsheet.harness.acp.agents import Agents
 from callsheet.harness.acp.asks import Asked, Asks
 from callsheet.harness.acp.calls import VERSIONS, Calls
 from callsheet.harness.acp.held import as_role
@@ -90,6 +91,7 @@ class SessionFold(Struct):
     calls: Calls
     talk: Talk
     asks: Asks
+    agents: Agents
     replies: Replies = field(default_factory=Replies)
     head: set[tuple[str, int | None]] = field(default_factory=set)
     lived: bool = False
@@ -220,9 +222,13 @@ class Fold:
             self._rule(),
         )
         asks = Asks(pen, calls, self._registry)
-        session = SessionFold(name, pen, terminals, calls, Talk(pen, self._registry, self._has_stream), asks)
+        agents = Agents(pen, self._registry, self._has_stream)
+        session = SessionFold(name, pen, terminals, calls, Talk(pen, self._registry), asks, agents)
         session.head = {(ref.source, ref.line) for ref in cited if ref.role != MEMBER}
         self._sessions[name] = session
+        if name is not None:
+            for other in self._sessions.values():
+                other.agents.began(name)
         early, self._early = self._early, []
         for source, unit, kind, part in early:
             if (source.id, unit.line.number) not in session.head:

@@ -1,21 +1,18 @@
-"""What is said around the calls: messages, thoughts, prompts, turns, usage, plans, notices, agents.
+"""What is said around the calls: messages, thoughts, prompts, turns, usage, plans, notices.
 
 Owns the joining of chunks (by messageId, or while nothing else is said), v2's replacing messages, the one
 message that a v2 prompt and its echo are, the turns of both versions (v1: a prompt's response ends it; v2: the
 idle state does) and the companion records.
 
-Must never know: calls, requests.
+Must never know: calls, requests, agents.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from msgspec import Raw, Struct, field
 
 from callsheet.harness._port.parts import (
     ABSENT,
-    is_null,
     items_of,
     mark,
     members_of,
@@ -38,12 +35,10 @@ from callsheet.records import (
     Reasoning,
     Record,
     Ref,
-    Subagent,
     Turn,
     Usage,
     text_part,
 )
-from callsheet.records.bundle import stream_id
 from callsheet.registry import Registry
 from callsheet.registry.via import numbers
 from callsheet.wire.lossless import lossless
@@ -90,13 +85,12 @@ class Prompt(Struct):
 class Talk:
     """The conversation of one session."""
 
-    def __init__(self, pen: Pen, registry: Registry, has_stream: Callable[[str], bool]) -> None:
+    def __init__(self, pen: Pen, registry: Registry) -> None:
         self._pen = pen
-        self._has_stream = has_stream
         self._ends = {
-            (row.entity, row.value): row.then
+            row.value: row.then
             for row in registry.terminal_status
-            if row.source == "stopReason"
+            if (row.entity, row.source) == ("turn", "stopReason")
         }
         self._open: Spoken | None = None
         self._known: dict[str, Spoken] = {}
@@ -104,7 +98,6 @@ class Talk:
         self._turns: list[Open] = []
         self._turn_count = 0
         self._prompts: dict[str, Prompt] = {}
-        self._agents: dict[str, str] = {}
 
     # -- messages -----------------------------------------------------------------------------------------------
 
@@ -278,7 +271,7 @@ class Talk:
         self._turns.remove(turn)
         pen = self._pen
         reason = text_of(said.get("stopReason", ABSENT))
-        status = self._ends.get(("turn", reason), "unknown")
+        status = self._ends.get(reason, "unknown")
         record = Turn(turn_id=turn.turn_id, status=status, reason=reason)
         error = said.get("error", ABSENT)
         failed = members_of(error) if error else (said if "message" in said and "code" in said else {})
@@ -385,40 +378,6 @@ class Talk:
         if mark(summary) == b"[":
             record.summary = [block_part(item, self._pen.desk) for item in items_of(summary)]
         self._companion(record, "compaction", pointer, f"compaction {name}" if name else None, name)
-        return True
-
-    def subagent(self, update: dict[str, Raw], pointer: str) -> bool:
-        """``subagent_update``: an agent with a session of its own."""
-        name = text_of(update.get("sessionId", ABSENT))
-        if not name:
-            return False
-        state = members_of(update.get("state", ABSENT))
-        word = text_of(state.get("state", ABSENT))
-        reason = text_of(state.get("stopReason", ABSENT))
-        status = {"running": "running", "requires_action": "running"}.get(word or "")
-        if word == "idle":
-            status = self._ends.get(("subagent", reason), "unknown")
-        record = Subagent(agent_id=name, status=status)
-        record.stream = stream_id(name) if self._has_stream(name) else None
-        title = text_of(update.get("title", ABSENT))
-        if title is not None:
-            self._agents[name] = title
-        # An update may leave the title out; every record is the agent's whole state.
-        record.name = self._agents.get(name)
-        self._companion(record, "agent", pointer, f"agent {name}")
-        return True
-
-    def session_message(self, session: str | None, update: dict[str, Raw], pointer: str) -> bool:
-        """What one agent says to another."""
-        content = update.get("content", ABSENT)
-        if mark(content) != b"[" or is_null(content):
-            return False
-        sender = text_of(update.get("senderSessionId", ABSENT))
-        self.flush()
-        record = Message(author="model" if sender is not None and sender == session else "agent")
-        record.content = [block_part(item, self._pen.desk) for item in items_of(content)]
-        record.message_id = text_of(update.get("messageId", ABSENT))
-        self._companion(record, "message", pointer)
         return True
 
 

@@ -70,11 +70,11 @@ def _subagent(at: Context) -> bool:
     child, parent = text_of(at.update.get("sessionId", ABSENT)), at.session.id
     if child and parent and child != parent:
         at.fold.known.parents.setdefault(child, parent)
-    return at.session.talk.subagent(at.update, at.pointer)
+    return at.session.agents.update(at.update, at.pointer)
 
 
 def _session_message(at: Context) -> bool:
-    return at.session.talk.session_message(at.session.id, at.update, at.pointer)
+    return at.session.agents.message(at.session.id, at.update, at.pointer)
 
 
 UPDATES: dict[str, Handler] = {
