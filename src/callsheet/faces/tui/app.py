@@ -11,12 +11,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from textual.app import App
+from textual.events import Event, InputEvent
 from textual.screen import Screen
 from textual.theme import Theme
 
 from callsheet.errors import CallsheetError, SourceError
 from callsheet.faces.tui.live_screen import LiveScreen
 from callsheet.faces.tui.looks import GROUNDS
+from callsheet.faces.tui.pauses import LOOK, PAUSES
 from callsheet.faces.tui.running import Running
 from callsheet.faces.tui.sessions_screen import FolderShelf, SessionsScreen
 from callsheet.faces.tui.sheet_screen import SheetScreen
@@ -125,10 +127,19 @@ class Workbench(App[None]):
             self.register_theme(theme)
         self.theme = f"callsheet-{self.looks}"
         self.push_screen(self._first(self.looks))
+        PAUSES.begin()
+        self.set_interval(LOOK, PAUSES.look)
 
     def on_unmount(self) -> None:
         """Lets go of what was read on the way."""
         self._held.close()
+        PAUSES.end()
+
+    async def on_event(self, event: Event) -> None:
+        """Notes that somebody is at the keyboard."""
+        if isinstance(event, InputEvent):
+            PAUSES.pressed()
+        await super().on_event(event)
 
     def on_sessions_screen_chosen(self, event: SessionsScreen.Chosen) -> None:
         """Shows the sheet of a session of the list."""

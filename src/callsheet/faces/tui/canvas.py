@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
 from textual.events import Click, Resize
+from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -113,17 +114,6 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
             self._show_at(self.cursor, line)
         self._tell()
 
-    def show_only(self, shows: Shows | None) -> None:
-        """Shows only some rows; the selected one stays selected, or the next one that is shown."""
-        at = self.at
-        line = self._line_of_cursor()
-        self._choice.choose(shows)
-        self._start_anew()
-        if at is not None and len(self):
-            self.cursor = self._choice.nearest(at)
-        self._show_at(self.cursor, line)
-        self._tell()
-
     def changed(self, changed: Iterable[int], added: Sequence[int] = (), shows: Shows | None = None) -> None:
         """Draws some rows anew in their places, and new ones where they belong.
 
@@ -163,11 +153,13 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self._tell()
 
     def renewed(self, shows: Shows | None = None) -> None:
-        """Draws everything anew after rows changed their order; the reader stays at their row."""
+        """Draws everything anew: rows changed their order, or other ones of them are shown.
+
+        The reader stays at their row, or goes to the next one that is shown.
+        """
         line, was_at_end = self._line_of_cursor(), self.at_end
-        key = self._cursor_key
+        at = self.rows.position(self._cursor_key) if self._cursor_key is not None else None
         self._choice.choose(shows)
-        at = self.rows.position(key) if key is not None else None
         self._start_anew()
         if at is not None and len(self):
             self.cursor = self._choice.nearest(at)
@@ -207,9 +199,18 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         if y >= len(window):
             return self._painted.blank
         index, inner = window[y]
-        painted = self._painted.strips(self.rows, self.position(index))
-        strip = painted[min(inner, len(painted) - 1)]
+        strip = self._painted.strip(self.rows, self.position(index), inner)
         return self._painted.selected(strip) if index == self.cursor else strip
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Lines of the screen as they are: they fill it and have their ground, so no style is laid over them."""
+        strips = [self.render_line(y) for y in crop.line_range]
+        for one in self.get_line_filters():
+            if not isinstance(one, ANSIToTruecolor):  # our colours are true ones
+                strips = [strip.apply_filter(one, self.background_colors[1]) for strip in strips]
+        if crop.x or crop.right < self.size.width:
+            strips = [strip.crop(crop.x, crop.right) for strip in strips]
+        return strips
 
     def _draw_row(self, index: int) -> None:
         """Draws the lines of one row anew, where they are on the screen."""
@@ -299,7 +300,6 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
             return
         before, top = self.cursor, self.scroll_offset.y
         self.cursor = max(0, min(index, len(self) - 1))
-        self._painted.forget_selected()
         self.reveal(self.cursor)
         if self.scroll_offset.y == top:
             self._draw_row(before)
@@ -309,6 +309,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _tell(self) -> None:
         at = self.at
+        self._painted.forget_selected()
         self._cursor_key = None if at is None else self.rows.key(at)
         self.post_message(self.Selected(at))
 

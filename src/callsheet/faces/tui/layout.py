@@ -54,7 +54,7 @@ class Layout(Heights):
         return 1 if self._painted.folded else GUESSES.get(self._choice.rows.kind(at), GUESS)
 
     def _height(self, at: int) -> int:
-        return len(self._painted.strips(self._choice.rows, at))
+        return self._painted.height(self._choice.rows, at)
 
     def put(self, at: int, height: int) -> int:
         """Sets a row's height; returns by how much it grew."""

@@ -1,7 +1,7 @@
-"""Painted rows: how each row is drawn now, and the strips of those that were drawn last.
+"""Painted rows: how each row is drawn now, and the lines of those that were drawn last.
 
-Owns the look, which rows are opened or folded, and the one cache of strips. The same strips are handed out again and
-again: Textual keeps what it made of one.
+Owns the look, which rows are opened or folded, and the one cache of painted lines. A strip is made of a line when it
+comes to the screen, and handed out again and again: Textual keeps what it made of it.
 
 Must never know: where a row stands, what a row says.
 """
@@ -9,6 +9,7 @@ Must never know: where a row stands, what a row says.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 
 from rich.segment import Segment
 from textual.strip import Strip
@@ -17,10 +18,31 @@ from callsheet.faces.tui.looks import looks_of, segments, selected_look
 from callsheet.paint import Line, Look, paint_row
 from callsheet.rows import Rows
 
-KEPT = 600
-"""Painted rows that are kept."""
+KEPT = 300
+"""Painted rows that are kept: more than two screens of them, however little each says."""
 GUTTER = 2
 """Cells before each line: the mark of the selected row, and of a provisional one."""
+
+
+class _Strip(Strip):
+    """A strip as wide as its view, which is cut only by what is drawn over it."""
+
+    __slots__ = ()
+
+    def divide(self, cuts: Iterable[int]) -> Sequence[Strip]:
+        """Its pieces: itself where nothing cuts it, and (unlike Textual's) not kept alive by its own cache then."""
+        inside = [cut for cut in cuts if cut <= self.cell_length]
+        return [self] if inside == [self.cell_length] else super().divide(inside)
+
+
+class _Row:
+    """The lines of a row, and the strips of those of them that were on the screen."""
+
+    __slots__ = ("lines", "strips")
+
+    def __init__(self, lines: list[Line]) -> None:
+        self.lines = lines
+        self.strips: dict[int, Strip] = {}
 
 
 class Painted:
@@ -44,7 +66,7 @@ class Painted:
         self._look = look
         self._tick = 0
         self._opened: dict[int, bool] = {}
-        self._strips: OrderedDict[int, list[Strip]] = OrderedDict()
+        self._rows: OrderedDict[int, _Row] = OrderedDict()
         self._marked: dict[int, tuple[Strip, Strip]] = {}
         self.put_look(look, looks)
 
@@ -60,12 +82,12 @@ class Painted:
         """Forgets what was painted; lines have so many cells from now on."""
         self.cells = cells
         self.blank = Strip.blank(cells + GUTTER, self._looks[""])
-        self._strips.clear()
+        self._rows.clear()
         self._marked.clear()
 
     def forget(self, key: int) -> None:
         """Forgets how a row was painted: it says something else."""
-        self._strips.pop(key, None)
+        self._rows.pop(key, None)
 
     def tick(self) -> None:
         """Moves the signs of running rows that are painted from now on."""
@@ -108,21 +130,30 @@ class Painted:
             return [[], *lines]
         return lines
 
-    def strips(self, rows: Rows, at: int) -> list[Strip]:
-        """The lines of a row as strips: at least one."""
+    def height(self, rows: Rows, at: int) -> int:
+        """How many lines a row has: at least one."""
+        return len(self._row(rows, at).lines)
+
+    def strip(self, rows: Rows, at: int, number: int) -> Strip:
+        """A line of a row; for one behind its end, the last."""
+        row = self._row(rows, at)
+        number = min(number, len(row.lines) - 1)
+        found = row.strips.get(number)
+        if found is None:
+            mark = Segment("≈ " if self.provisional else "  ", self._looks["quiet"])
+            body = segments(row.lines[number], self._looks, self.cells)
+            found = row.strips[number] = _Strip([mark, *body], self.cells + GUTTER)
+        return found
+
+    def _row(self, rows: Rows, at: int) -> _Row:
         key = rows.key(at)
-        found = self._strips.get(key)
+        found = self._rows.get(key)
         if found is not None:
-            self._strips.move_to_end(key)
+            self._rows.move_to_end(key)
             return found
-        width = self.cells
-        mark = Segment("≈ " if self.provisional else "  ", self._looks["quiet"])
-        found = self._strips[key] = [
-            Strip([mark, *segments(line, self._looks, width)], width + GUTTER)
-            for line in self.lines(rows, at) or [[]]
-        ]
-        if len(self._strips) > KEPT:
-            self._strips.popitem(last=False)
+        found = self._rows[key] = _Row(self.lines(rows, at) or [[]])
+        if len(self._rows) > KEPT:
+            self._rows.popitem(last=False)
         return found
 
     def selected(self, strip: Strip) -> Strip:
@@ -141,4 +172,4 @@ class Painted:
         _, *body = strip
         line = [Segment("▌ ", self._looks["label"] + under)]
         line += [Segment(piece.text, (piece.style or self._looks[""]) + under) for piece in body]
-        return Strip(line, strip.cell_length)
+        return _Strip(line, strip.cell_length)

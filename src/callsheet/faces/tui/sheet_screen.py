@@ -30,6 +30,7 @@ from callsheet.faces.tui.filter_screen import FilterScreen
 from callsheet.faces.tui.filters import Filter
 from callsheet.faces.tui.keys import LEAVING, LOOKING, MOVING, bindings
 from callsheet.faces.tui.lines import LinesView
+from callsheet.faces.tui.pauses import PAUSES
 from callsheet.faces.tui.places import same_place
 from callsheet.faces.tui.search import copied
 from callsheet.faces.tui.search_line import SearchLine
@@ -122,6 +123,7 @@ class SheetScreen(Screen[None]):
         """Lets go of everything."""
         self.pane.put_bundle(None)
         self.feed.close()
+        PAUSES.settle()
 
     @work(exclusive=True, group="read")
     async def _read(self) -> None:
@@ -150,6 +152,7 @@ class SheetScreen(Screen[None]):
             self.sheet.to_end()
         self._said = Span("provisional: the file is still being read", "open") if shown.provisional else None
         self._draw_bar()
+        PAUSES.settle()
 
     def changed(self, changed: list[int], added: list[int]) -> None:
         """Draws rows of a session that goes on."""
@@ -355,7 +358,7 @@ class SheetScreen(Screen[None]):
         return self.filter.shows(self.shown.rows, at)
 
     def _apply(self) -> None:
-        self.sheet.show_only(None if self.filter.is_all else self._shows)
+        self.sheet.renewed(None if self.filter.is_all else self._shows)
         self._draw_bar()
 
     def action_filter(self) -> None:
