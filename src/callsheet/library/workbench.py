@@ -71,6 +71,7 @@ class Workbench:
         self._progress = progress
         self._size = self._read = 0
         self._names: set[str] = set()
+        self._open: list[StreamWriter] = []
         self._numbers: dict[str, int] = {}
         self._told: Counter[str] = Counter()
 
@@ -100,6 +101,8 @@ class Workbench:
     def _chunks(self, source: Source) -> Iterator[bytes]:
         hashed = None if source.entry.sha256 else hashlib.sha256()
         for chunk in source.chunks():
+            for stream in self._open:
+                stream.flush()
             if hashed is not None:
                 hashed.update(chunk)
             self._read += len(chunk)
@@ -151,7 +154,11 @@ class Workbench:
         entry = StreamEntry(id=name, file=file, parent=stream_id(parent) if parent else None)
         self.streams.append(entry)
         with StreamWriter(self.folder / file, name) as writer:
-            yield writer
+            self._open.append(writer)
+            try:
+                yield writer
+            finally:
+                self._open.remove(writer)
         self.calls += writer.types[ToolCall]
         self.gaps += writer.types[Gap]
         self.records += writer.records

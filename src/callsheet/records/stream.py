@@ -21,9 +21,9 @@ from callsheet.errors import ProducerError, RecordError
 from callsheet.records import ENCODER, Record, Unknown, decode
 from callsheet.wire.damage import BOM
 from callsheet.wire.files import AtomicFile, Readable, read_chunks
-from callsheet.wire.lines import CHUNK, Line, split_lines
+from callsheet.wire.lines import Line, split_lines
 
-BATCH = 64
+BATCH = 256
 """Records encoded at once."""
 
 
@@ -93,14 +93,13 @@ class StreamWriter:
     Attributes:
         id: The stream's id.
         records: Records written so far.
-        types: How many of each type.
+        types: How many of each type were written out.
     """
 
     def __init__(self, path: Path, name: str = "") -> None:
         self.id = name
         self._file = AtomicFile(path)
         self._held: list[Record] = []
-        self._size = 0
         self.records = 0
         self.types: Counter[type[Record]] = Counter()
         self.path = path
@@ -117,31 +116,33 @@ class StreamWriter:
         if not record.id:
             record.id = f"r{seq}"
         self.records = seq + 1
-        self.types[type(record)] += 1
-        self._held.append(record)
-        # Records are encoded in batches, which is faster; one that was made of a long line does not wait.
-        if record.native is not None and record.native.refs:
-            self._size += record.native.refs[0].bytes or 0
-        if len(self._held) >= BATCH or self._size > CHUNK:
-            self._flush()
+        held = self._held
+        held.append(record)
+        if len(held) >= BATCH:
+            self.flush()
         return record.id
 
-    def _flush(self) -> None:
-        if self._held:
-            self._file.write(ENCODER.encode_lines(self._held))
-            self._held.clear()
-            self._size = 0
+    def flush(self) -> None:
+        """Writes what is held: records are encoded in batches, which is faster.
+
+        To be called before more of a source is read, so that no record keeps a long line in memory.
+        """
+        held = self._held
+        if held:
+            self._file.write(ENCODER.encode_lines(held))
+            self.types.update(map(type, held))
+            held.clear()
 
     @property
     def sha256(self) -> str:
         """Digest of the bytes written so far."""
-        self._flush()
+        self.flush()
         return self._file.sha256
 
     def __exit__(self, *error: Any) -> None:
         try:
             if error[0] is None:
-                self._flush()
+                self.flush()
         except BaseException as failed:
             self._file.__exit__(type(failed), failed, failed.__traceback__)
             raise

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from decimal import Decimal
 from typing import Any
 
@@ -31,6 +32,7 @@ _ESCAPE = re.compile(
 _decode_any = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _compact = msgspec.json.format
+_first = struct.Struct("c").unpack_from
 
 
 class NotJson(ValueError):
@@ -45,6 +47,11 @@ class NotJson(ValueError):
         super().__init__(message)
         self.reason = reason
         self.offset = offset
+
+
+def mark(text: bytes | msgspec.Raw) -> bytes:
+    """The first byte of a JSON text, which tells its type; empty when there is none."""
+    return _first(text)[0] if len(text) else b""
 
 
 def decode(text: bytes) -> Any:
@@ -181,10 +188,15 @@ def has_lone(value: Any) -> bool:
 
 
 _DIGITS = bytes(48 if 48 <= i < 58 else 101 if i in b"eE" else 43 if i in b"+-" else 32 for i in range(256))
+_LONG = b"0" * 16
+"""Digits, as ``_DIGITS`` shows them, of an integer that may not fit."""
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_QUOTE, _OPEN, _BRACKET = b'"{['
-_SMALL = 16384
+_CONTAINERS = (b"{", b"[")
+_SMALL = 1024
+"""Bytes up to which a whole text is decoded and encoded: Python looks at the members of longer ones."""
+_TINY = 4
+"""Bytes of a scalar other than a string that no reader can get wrong, whatever they are."""
 _SHORT_SCALAR = re.compile(rb"-?[0-9]{1,15}|true|false|null").fullmatch
 """A scalar other than a string that no reader can get wrong."""
 _DEEP = 8
@@ -197,16 +209,16 @@ def fits(text: bytes | msgspec.Raw, deep: int = 0) -> bool:
     twice, of which one reader would see the first and another the last. Long strings, most of what agents write, are
     passed over whole.
     """
-    first = memoryview(text)[0] if len(text) else 0
-    if first == _QUOTE:
+    first = mark(text)
+    if first == b'"':
         return True
-    if first not in (_OPEN, _BRACKET) or deep > _DEEP:
+    if first not in _CONTAINERS or deep > _DEEP:
         # A scalar, white space in front, or nested deeply.
         return _digits_fit(bytes(text)) and (b"{" not in bytes(text) or _survives(bytes(text)))
     try:
-        if len(text) <= _SMALL and _encode(_decode_any(text)) == bytes(text):
-            return _digits_fit(bytes(text))
-        if first == _OPEN:
+        if len(text) <= _SMALL and _is_canonical(bytes(text)):
+            return True
+        if first == b"{":
             members = _members(text)
             if _tight_length(members) != len(text):
                 return _fits_loosely(bytes(text), deep)
@@ -216,17 +228,21 @@ def fits(text: bytes | msgspec.Raw, deep: int = 0) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _survives(bytes(text))  # a key that the fast lane refuses
     for part in parts:
-        first = memoryview(part)[0]
-        if first == _QUOTE or _SHORT_SCALAR(part):
+        first = mark(part)
+        if first == b'"':
             continue
-        if not (fits(part, deep + 1) if first in (_OPEN, _BRACKET) else _digits_fit(bytes(part))):
+        if first in _CONTAINERS:
+            if not fits(part, deep + 1):
+                return False
+        elif len(part) > _TINY and not _SHORT_SCALAR(part) and not _digits_fit(bytes(part)):
             return False
     return True
 
 
 def _tight_length(members: dict[str, msgspec.Raw]) -> int:
     """The length of an object of these members without white space, escapes in keys, or a member written twice."""
-    return 1 + max(1, sum(len(name.encode()) + len(value) + 4 for name, value in members.items()))
+    names = len("".join(members).encode())
+    return 1 + max(1, names + sum(map(len, members.values())) + 4 * len(members))
 
 
 def _fits_loosely(text: bytes, deep: int) -> bool:
@@ -243,28 +259,15 @@ def _survives(text: bytes) -> bool:
     return True
 
 
+def _is_canonical(text: bytes) -> bool:
+    """Whether the encoder would write a text just as it stands, and no run of digits can be too long an integer."""
+    return _LONG not in text.translate(_DIGITS) and _encode(_decode_any(text)) == text
+
+
 def _digits_fit(text: bytes) -> bool:
     shape = text.translate(_DIGITS)
-    if b"0000000000000000" in shape:
-        return _numbers_fit(text)
-    if b"0e000" in shape or b"0e+000" in shape:
-        return not _has_big_exponent(text, shape) or _numbers_fit(text)
-    return True
-
-
-def _has_big_exponent(text: bytes, shape: bytes) -> bool:
-    """Whether an exponent of three digits stands in a number (and not, as mostly, in a hexadecimal digest)."""
-    for mark in (b"0e000", b"0e+000"):
-        at = shape.find(mark)
-        while at >= 0:
-            before = text[max(0, at - 40) : at + 1].rstrip(b"0123456789.-")
-            if not before or before[-1] in b":[, \t\r\n":
-                return True
-            at = shape.find(mark, at + 1)
-    return False
-
-
-def _numbers_fit(text: bytes) -> bool:
+    if not (_LONG in shape or b"0e000" in shape or b"0e+000" in shape):
+        return True
     try:
         _slow(text, None, _number)
     except NotJson:
@@ -279,7 +282,7 @@ def _plainly_lossless(text: bytes) -> bool:
     """
     members = _members(text)
     for value in members.values():
-        if memoryview(value)[0] != _QUOTE and not _SHORT_SCALAR(value):
+        if mark(value) != b'"' and not _SHORT_SCALAR(value):
             return False
     return _tight_length(members) == len(text)
 

@@ -13,17 +13,14 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from callsheet.wire.lossless import mark as mark
+
 ABSENT = Raw()
 """No value; differs from JSON null."""
 _FAILS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _items = msgspec.json.Decoder(list[Raw])
 _members = msgspec.json.Decoder(dict[str, Raw])
 _value = msgspec.json.Decoder()
-
-
-def mark(raw: Raw) -> bytes:
-    """The first byte of a part's text, which tells its JSON type; empty when it is absent."""
-    return bytes(memoryview(raw)[:1])
 
 
 def is_null(raw: Raw) -> bool:

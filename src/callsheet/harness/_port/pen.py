@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from callsheet.harness._port import INLINE_MOST, Desk, Stream
 from callsheet.harness._port.units import Hole, Unit
@@ -129,7 +130,7 @@ class Pen:
         self.ts: str | None = None
         self.inherited: Inherited | None = None
         self._copies: list[Place] | None = None
-        self._sha: str | None = None
+        self._here: Ref | None = None
         self._roots = sorted(roots.items(), key=lambda item: -len(item[1]))
         self._last: dict[str, str] = {}
         self._digests: dict[tuple[str, int], str] = {}
@@ -157,7 +158,7 @@ class Pen:
         self.ts = utc(ts)
         self.inherited = Inherited(session=session) if session else None
         self._copies = copies
-        self._sha = None
+        self._here = None
 
     def inherit(self, session: str) -> None:
         """Says that the unit at hand belongs to another session."""
@@ -167,21 +168,23 @@ class Pen:
 
     def ref(self, role: str, pointer: str | None = None) -> Ref:
         """A ref to the unit at hand."""
+        here = self._here
+        if here is None:
+            here = self._here = self._ref_here()
+        return replace(here, role=role, pointer=pointer)
+
+    def _ref_here(self) -> Ref:
+        """Where the unit at hand stands, and its digest: the same for every record of it."""
         unit = self.unit
         line, start, size = unit.line, unit.start, len(unit.data)
-        sha = self._sha
-        if sha is None:
-            original = original_of(line)
-            data = original if size == len(original) else original[start : start + size]
-            sha = self._sha = _sha256(data).hexdigest()
+        original = original_of(line)
+        data = original if size == len(original) else original[start : start + size]
         return Ref(
             source=self.source.id,
             line=line.number,
             offset=line.offset + start,
             bytes=size,
-            sha256=sha,
-            role=role,
-            pointer=pointer,
+            sha256=_sha256(data).hexdigest(),
         )
 
     def place(self, place: Place, role: str, pointer: str | None = None, sha256: str | None = None) -> Ref:

@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 
 from callsheet.harness._port.units import Reading
 from callsheet.wire.lossless import clean_text, decode
+from callsheet.wire.lossless import mark as mark
 
 ABSENT = Raw()
 CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
@@ -203,19 +204,14 @@ def text(value: Any) -> str | None:
     return value if type(value) is str and value else None
 
 
-def mark(raw: Raw) -> bytes:
-    """The first byte of a part's text, which tells its JSON type; empty when it is absent."""
-    return bytes(memoryview(raw)[:1])
-
-
 def is_string(raw: Raw) -> bool:
     """Whether a part is a JSON string."""
-    return len(raw) > 0 and memoryview(raw)[0] == 34
+    return mark(raw) == b'"'
 
 
 def is_text(raw: Raw) -> bool:
     """Whether a part is a non-empty JSON string."""
-    return len(raw) > 2 and memoryview(raw)[0] == 34
+    return len(raw) > 2 and mark(raw) == b'"'
 
 
 def value_of(raw: Raw) -> Any:

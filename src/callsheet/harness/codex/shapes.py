@@ -21,6 +21,7 @@ from callsheet.registry.via import numbers
 from callsheet.registry.when import MISSING
 from callsheet.wire.lossless import clean_text
 from callsheet.wire.lossless import decode as decode_any
+from callsheet.wire.lossless import mark as mark
 
 ABSENT = Raw()
 MOST = 1 << 53
@@ -275,11 +276,6 @@ def text(value: Any) -> str | None:
 def string(value: Any) -> str | None:
     """The value if it is a string; an empty id is an id."""
     return value if type(value) is str else None
-
-
-def mark(raw: Raw) -> bytes:
-    """The first byte of a part's text, which tells its JSON type; empty when it is absent."""
-    return bytes(memoryview(raw)[:1])
 
 
 def parts_of(raw: Raw) -> list[Raw]:
