@@ -15,9 +15,10 @@ from tests.native.codex.conftest import Made, name_of
 from tests.native.t3code.conftest import State
 
 from callsheet.errors import SourceError
-from callsheet.library.follow import Follower, Pace, follow
-from callsheet.library.news import Began, Change, Followed, Happened, RowsGone, RowTold, Settled
+from callsheet.library.follow import Follower, follow
+from callsheet.library.news import Change, Followed, RowsGone, RowTold, Settled
 from callsheet.library.opening import Reading
+from callsheet.library.watching import Began, Happened, Pace
 from callsheet.rows import View
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -307,7 +308,7 @@ def test_memory_is_marks(tmp_path: Path) -> None:
     path.write_bytes(made.data)
     looking = follower(path)
     assert len(rows(list(looking.look()))) > 300
-    (track,) = looking._tracks.values()
+    (track,) = looking._watcher.watched
     assert sum(len(key) + len(marks) for key, marks in track.rows.items()) < 300 * 120
 
 

@@ -9,29 +9,16 @@ Must never know: files, when one looks.
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from callsheet.library.tracks import Happening
+from callsheet.library.watching import Began, Happened
 from callsheet.records import Session as SessionRecord
 from callsheet.rows import Row
 
 PLACES = frozenset({"row", "record", "result", "folded", "parent", "native"})
 """Members of a row that name records or lines: they shift when a line before them is read otherwise."""
-
-
-class Began(Struct, kw_only=True, frozen=True):
-    """Following began.
-
-    Attributes:
-        sessions: Sessions that are there.
-        places: Where they are looked for.
-    """
-
-    sessions: int
-    places: tuple[str, ...]
 
 
 class Followed(Struct, kw_only=True, frozen=True):
@@ -86,15 +73,6 @@ class RowsGone(Struct, kw_only=True, frozen=True):
     session: str
     keys: tuple[str, ...]
     count: int
-
-
-class Happened(Struct, kw_only=True, frozen=True):
-    """What happened to a file that should only have grown, or why a session cannot be read."""
-
-    session: str
-    path: str
-    what: Happening | Literal["unreadable"]
-    message: str
 
 
 class Settled(Struct, kw_only=True, frozen=True):

@@ -23,8 +23,9 @@ from callsheet.faces.cli.opening import check_workbench
 from callsheet.faces.cli.terminal import Printer, complain, sheet_width, write_json
 from callsheet.library.follow import follow
 from callsheet.library.importing import adapter_for, places_of
-from callsheet.library.news import Began, Change, Followed, Happened, RowsGone, RowTold, Settled
+from callsheet.library.news import Change, Followed, RowsGone, RowTold, Settled
 from callsheet.library.opening import Reading
+from callsheet.library.watching import Began, Happened
 from callsheet.paint import Line, Look, Span, paint_row, visible
 from callsheet.paint.cells import cut
 from callsheet.paint.row import NARROWEST, look_with_folders

@@ -190,9 +190,9 @@ def watch_workbench(roots: Sequence[Root]) -> int:
     Raises:
         CallsheetError: Nothing can be shown.
     """
-    path, _ = roots[0]
+    path, kind = roots[0]
     if len(roots) == 1 and path.is_file():
-        feed = Stored(path, growing=True)
+        feed = Stored(path, kind=kind, growing=True)
         return _run(lambda looks: SheetScreen(feed, looks=looks, following=True))
     return _run(lambda looks: SessionsScreen(FolderShelf(*roots, growing=True), looks=looks))
 

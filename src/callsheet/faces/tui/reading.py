@@ -1,8 +1,8 @@
 """Reading what an agent stored, in a process of its own.
 
-``python -m callsheet.faces.tui.reading SOURCE OUT [settled] [stream=ID]`` writes a bundle for each session below OUT,
-or only for the one whose stream is named, without copies of the sources. What is wrong is one line on stderr. With
-``settled``, a line that is still being written is left for the next time.
+``python -m callsheet.faces.tui.reading SOURCE OUT [settled] [kind=KIND] [stream=ID]`` writes a bundle for each session
+below OUT, or only for the one whose stream is named, without copies of the sources. What is wrong is one line on
+stderr. With ``settled``, a line that is still being written is left for the next time.
 
 Must never know: the screen.
 """
@@ -17,13 +17,21 @@ from callsheet.library.importing import find_sessions, import_session
 from callsheet.records.bundle import stream_id
 
 
-def command(source: Path, out: Path, *, settled: bool, stream: str | None = None) -> list[str]:
+def command(
+    source: Path, out: Path, *, settled: bool, kind: str | None = None, stream: str | None = None
+) -> list[str]:
     """The command that does it."""
-    how = [*(["settled"] if settled else []), *([_STREAM + stream] if stream is not None else [])]
+    how = ["settled"] if settled else []
+    how += [mark + value for mark, value in ((_KIND, kind), (_STREAM, stream)) if value is not None]
     return [sys.executable, "-m", __name__, str(source), str(out), *how]
 
 
+_KIND = "kind="
 _STREAM = "stream="
+
+
+def _told(how: tuple[str, ...], mark: str) -> str | None:
+    return next((one.removeprefix(mark) for one in how if one.startswith(mark)), None)
 
 
 def main(source: str, out: str, *how: str) -> int:
@@ -32,11 +40,11 @@ def main(source: str, out: str, *how: str) -> int:
     A stream that no session is named after may be that of an agent within one: then all are imported.
     """
     try:
-        sessions = find_sessions(Path(source), None)
+        sessions = find_sessions(Path(source), _told(how, _KIND))
     except CallsheetError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    wanted = next((one.removeprefix(_STREAM) for one in how if one.startswith(_STREAM)), None)
+    wanted = _told(how, _STREAM)
     if any(stream_id(session.native_id) == wanted for _, session in sessions):
         sessions = [one for one in sessions if stream_id(one[1].native_id) == wanted]
     done = 0

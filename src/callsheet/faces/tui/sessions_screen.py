@@ -20,11 +20,12 @@ from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from callsheet.errors import CallsheetError
 from callsheet.faces.tui.bar import Bar, Part, count_parts, count_spans
 from callsheet.faces.tui.dialogs import HelpScreen
 from callsheet.faces.tui.keys import LEAVING, SESSIONS, bindings
 from callsheet.faces.tui.looks import looks_of, segments
-from callsheet.faces.tui.shelf import Counts, Entry, Mark, Root, entries_in, in_order, read_head
+from callsheet.faces.tui.shelf import Counts, Entry, Mark, Root, Writing, entries_in, in_order, read_head
 from callsheet.faces.tui.stored import Feed, Stored
 from callsheet.paint import Line, Span, visible
 from callsheet.paint.cells import cut, cut_start, width
@@ -56,7 +57,11 @@ class Shelf(Protocol):
     following: bool
 
     def entries(self) -> list[Entry]:
-        """The sessions now; may take a while."""
+        """The sessions now; may take a while.
+
+        Raises:
+            CallsheetError: There is nothing that could be listed, and will not be.
+        """
         ...
 
     def read_head(self, entry: Entry) -> None:
@@ -78,7 +83,7 @@ class FolderShelf:
     Args:
         roots: The folders.
         name: What to call them.
-        growing: Agents are writing there.
+        growing: Agents are writing there: the library's watcher says when a session is to be read again.
 
     Attributes:
         places: Where they lie, in words.
@@ -86,14 +91,14 @@ class FolderShelf:
     """
 
     def __init__(self, *roots: Root, name: str | None = None, growing: bool = False) -> None:
-        self._roots = roots
+        self._entries = Writing(*roots).entries if growing else lambda: entries_in(*roots)
         self._counts = Counts()
         self.following = growing
         self.places = [name] if name is not None else [short_path(folder) for folder, _ in roots]
 
     def entries(self) -> list[Entry]:
         """The sessions now."""
-        return entries_in(*self._roots)
+        return self._entries()
 
     def read_head(self, entry: Entry) -> None:
         """Puts into an entry what the head of its bundle says."""
@@ -105,7 +110,7 @@ class FolderShelf:
 
     def feed(self, entry: Entry) -> Feed:
         """What the sheet of a session comes from."""
-        return Stored(entry.path, stream=entry.stream, growing=self.following)
+        return Stored(entry.path, stream=entry.stream, kind=entry.kind, growing=self.following)
 
 
 def short_path(path: Path) -> str:
@@ -266,7 +271,12 @@ class SessionsScreen(Screen[None]):
     @work(exclusive=True, group="look")
     async def _look(self) -> None:
         while True:
-            found = await asyncio.to_thread(self._shelf.entries)
+            try:
+                found = await asyncio.to_thread(self._shelf.entries)
+            except CallsheetError as error:
+                self._said = str(error)
+                self._draw()
+                return
             entries = [self._current(entry) for entry in found]
             self._known = {entry.key: entry for entry in entries}
             said, self._said = self._said, "" if entries else "no sessions found in this folder"

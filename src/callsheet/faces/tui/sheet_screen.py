@@ -77,6 +77,7 @@ class SheetScreen(Screen[None]):
     def __init__(self, feed: Feed, *, looks: str, alone: bool = True, following: bool = False) -> None:
         super().__init__()
         self.feed = feed
+        feed.tell = lambda words: self.say(words, "open")
         self.looks = looks
         self._alone = alone
         self.shown = Shown(rows=NoRows())

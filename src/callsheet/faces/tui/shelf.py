@@ -19,8 +19,11 @@ from msgspec import Struct
 
 from callsheet.errors import CallsheetError, reason_of
 from callsheet.faces.tui.reading import command
+from callsheet.harness._port import Session
 from callsheet.library.briefs import UNREADABLE, brief_of_stream
 from callsheet.library.opening import bundles_in
+from callsheet.library.watching import Due, Watched, Watcher
+from callsheet.library.workbench import printable
 from callsheet.paint import head_words
 from callsheet.pairing import Tally
 from callsheet.records.bundle import MANIFEST, Bundle, stream_id
@@ -41,6 +44,8 @@ class Entry(Struct, kw_only=True):
         path: The bundle, or the file that an agent stored.
         mark: Changes when the session was written anew.
         is_bundle: It is a bundle, not what an agent stored.
+        size: Its bytes.
+        kind: What it is, as its agent stored it.
         stream: Its stream, where the file holds several sessions.
         name: What it is called as long as nothing else is known.
         head_read: Its head was read, so that what is not known of it is not recorded.
@@ -56,6 +61,8 @@ class Entry(Struct, kw_only=True):
 
     path: Path
     mark: Mark
+    size: int = 0
+    kind: str | None = None
     is_bundle: bool = False
     stream: str | None = None
     name: str | None = None
@@ -82,7 +89,7 @@ class Entry(Struct, kw_only=True):
     @property
     def is_large(self) -> bool:
         """It is too large to be read for its counts alone."""
-        return not self.path.is_dir() and self.mark[1] > COUNTED_MOST
+        return not self.is_bundle and self.size > COUNTED_MOST
 
 
 Root = tuple[Path, str | None]
@@ -128,7 +135,57 @@ def _stored_in(folder: Path, kind: str | None) -> Iterator[Entry]:
             continue
         several = many[session.main] > 1
         stream = stream_id(session.native_id) if several else None
-        yield Entry(path=path, mark=mark, stream=stream, name=session.native_id)
+        yield _entry(session, mark, stream)
+
+
+def _entry(session: Session, mark: Mark, stream: str | None) -> Entry:
+    return Entry(
+        path=Path(session.main),
+        mark=mark,
+        size=mark[1],
+        kind=session.kind,
+        stream=stream,
+        name=printable(session.native_id),
+    )
+
+
+class Writing:
+    """The sessions that agents write in some places, as the library's watcher sees them.
+
+    Args:
+        roots: The places.
+    """
+
+    def __init__(self, *roots: Root) -> None:
+        self._watcher = Watcher(roots, Watched)
+        self._marks: dict[Watched, Mark] = {}
+
+    def entries(self) -> list[Entry]:
+        """The sessions now.
+
+        Raises:
+            SourceError: At the first look: nothing there can be followed.
+        """
+        due = {seen.watched for seen in self._watcher.look() if isinstance(seen, Due)}
+        there = self._watcher.watched
+        many = Counter(one.session.main for one in there)
+        before, self._marks = self._marks, {}
+        found: list[Entry] = []
+        for one in there:
+            mark = before.get(one)
+            if mark is None or one in due:
+                one.told_at = self._watcher.clock() if one in due else one.told_at
+                mark = _mark_of_files(one)
+            self._marks[one] = mark
+            several = many[one.session.main] > 1
+            found.append(_entry(one.session, mark, stream_id(one.session.native_id) if several else None))
+        return found
+
+
+def _mark_of_files(one: Watched) -> Mark:
+    """Of a session in a database: those of its own last change, not of every change of the file."""
+    marks = one.marks.values()
+    return max((mark.written for mark in marks), default=0), sum(mark.size for mark in marks)
 
 
 def in_order(entries: list[Entry]) -> list[Entry]:
@@ -183,10 +240,10 @@ def _imported(entry: Entry, stream: str | None) -> dict[str | None, Entry]:
     """The sessions of a file, or only one of them, with heads and counts."""
     found: dict[str | None, Entry] = {}
     with tempfile.TemporaryDirectory(prefix="callsheet-") as folder:
-        words = command(entry.path, Path(folder), settled=True, stream=stream)
+        words = command(entry.path, Path(folder), settled=True, kind=entry.kind, stream=stream)
         ran = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
         for place in bundles_in(Path(folder)):
-            one = Entry(path=entry.path, mark=entry.mark, name=entry.name)
+            one = Entry(path=entry.path, mark=entry.mark)
             main = _read_bundle(one, place, counts=True)
             found[main if entry.stream is not None else None] = one
     if not found:

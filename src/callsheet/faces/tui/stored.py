@@ -1,7 +1,8 @@
 """A stored session, as the screen gets it: its beginning at once, the whole when it is read.
 
 A bundle or a stream is read in a thread. What an agent stored is imported by a process of its own, so that reading
-hundreds of megabytes slows no key; its beginning is imported here, and its rows are provisional.
+hundreds of megabytes slows no key; its beginning is imported here, and its rows are provisional. When it is to be read
+again, the library's watcher says.
 
 Must never know: how a sheet is drawn, native shapes.
 """
@@ -13,6 +14,7 @@ import io
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Protocol
 
@@ -20,10 +22,12 @@ from msgspec import Struct, field
 
 from callsheet.errors import CallsheetError, SourceError
 from callsheet.faces.tui.reading import command
+from callsheet.harness._port import Session as NativeSession
 from callsheet.library.opening import OpenSession, Reading, bundles_in, is_stream, open_sessions
+from callsheet.library.watching import WAITING, Due, Happened, Watched, Watcher
 from callsheet.pairing import Tally
 from callsheet.records import Session
-from callsheet.records.bundle import Bundle, Diagnostic, is_bundle
+from callsheet.records.bundle import Bundle, Diagnostic, is_bundle, stream_id
 from callsheet.rows import Reported, Roll, Rows, Sheet, View
 
 HEAD_BYTES = 200_000
@@ -66,9 +70,11 @@ class Feed(Protocol):
 
     Attributes:
         name: What the person named.
+        tell: Takes what happened to the source, in words.
     """
 
     name: str
+    tell: Callable[[str], None]
 
     def looks(self) -> AsyncIterator[Shown]:
         """What to show, each in place of the one before; ends when nothing more can change.
@@ -121,13 +127,25 @@ class Stored:
     Args:
         source: A bundle, a stream, or what an agent stored.
         stream: Only this stream of a bundle, and what it leads to.
+        kind: What it is, where that is not to be guessed.
         growing: An agent is writing it: what has no result since the last prompt may be running.
+
+    Attributes:
+        tell: Takes what happened to the source, in words.
     """
 
     def __init__(
-        self, source: Path, *, name: str | None = None, stream: str | None = None, growing: bool = False
+        self,
+        source: Path,
+        *,
+        name: str | None = None,
+        stream: str | None = None,
+        kind: str | None = None,
+        growing: bool = False,
     ) -> None:
         self.path = source
+        self._kind = kind
+        self.tell: Callable[[str], None] = _ignore
         self._growing = growing
         self.name = name or str(source)
         self._stream = stream
@@ -152,32 +170,73 @@ class Stored:
         if not path.exists():
             raise SourceError("no such file or folder", path=self.name)
         own = is_bundle(path) or (path.is_file() and is_stream(path))
-        clock = asyncio.get_running_loop().time
+        changes = self._writings() if own else self._due()
         with ExitStack() as early:
             first = await asyncio.to_thread(self._head_of_stream if own else self._head_of_native, early)
             if first is not None:
                 yield first
-            while True:
-                mark, begin, before = self._mark(), clock(), self._stack
+            is_read = False
+            async for _ in changes:
+                before = self._stack
                 self._stack = ExitStack()
                 try:
                     shown = await asyncio.to_thread(self._whole, path if own else await self._import())
-                except BaseException:
-                    before.close()
-                    raise
+                except BaseException as error:
+                    self._stack.close()
+                    self._stack = before
+                    if not isinstance(error, SourceError) or isinstance(error, Several):
+                        raise
+                    waits = self._growing and error.message.endswith(WAITING)
+                    if not is_read and not waits:
+                        raise
+                    self.tell(f"{'waiting' if waits else 'cannot be read now'}: {error}")
+                    continue
+                is_read = True
                 yield shown
                 before.close()
                 early.close()
-                pause = max(LOOK_AGAIN, 3 * (clock() - begin))
-                while self._mark() in (mark, None):
-                    await asyncio.sleep(pause)
+
+    async def _due(self) -> AsyncIterator[None]:
+        """When what an agent stored is to be read: at once, and whenever it was written since."""
+        watcher = Watcher([(self.path, self._kind)], Watched, wants=self._is_wanted)
+        if self._stream is not None:
+            await asyncio.to_thread(list, watcher.look())
+            if not watcher.watched:  # it is the stream of an agent within a session
+                watcher = Watcher([(self.path, self._kind)], Watched)
+        clock = watcher.clock
+        for is_first in chain([True], repeat(False)):
+            seen = await asyncio.to_thread(lambda: list(watcher.look()))
+            due = [one.watched for one in seen if isinstance(one, Due)]
+            if is_first or due:
+                begun = clock()
+                yield
+                watcher.paid(begun)
+                for watched in due:
+                    watched.is_told = True
+            for one in seen:
+                if isinstance(one, Happened):
+                    self.tell(f"{Path(one.path).name} {one.message}")
+            await asyncio.sleep(watcher.pace.every)
+
+    def _is_wanted(self, session: NativeSession) -> bool:
+        return self._stream is None or stream_id(session.native_id) == self._stream
+
+    async def _writings(self) -> AsyncIterator[None]:
+        """When a bundle or a stream is to be read: at once, and whenever it was written since."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            mark, begin = self._mark(), clock()
+            yield
+            pause = max(LOOK_AGAIN, 3 * (clock() - begin))
+            while self._mark() in (mark, None):
+                await asyncio.sleep(pause)
 
     def _mark(self) -> tuple[tuple[str, int, int], ...] | None:
-        """Changes when what was named was written to; None while it is not there."""
+        """Changes when a bundle or a stream was written to; None while it is not there."""
         path = self.path
-        files = [path, path.with_name(f"{path.name}-wal")]  # a database writes beside itself
+        files = [path]
         if path.is_dir():
-            files = sorted([*path.glob("*.json"), *path.glob("streams/*.jsonl"), *path.glob("*.jsonl")])
+            files = sorted([*path.glob("*.json"), *path.glob("streams/*.jsonl")])
         found = []
         for file in files:
             try:
@@ -268,7 +327,7 @@ class Stored:
         """Imports what an agent stored, in a process; returns the bundle."""
         out = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="callsheet-")))
         self._process = process = await asyncio.create_subprocess_exec(
-            *command(self.path, out, settled=self._growing, stream=self._stream),
+            *command(self.path, out, settled=self._growing, kind=self._kind, stream=self._stream),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
