@@ -46,7 +46,13 @@ OURS = re.compile(
 class Terminal:
     """A program in a pseudo-terminal."""
 
-    def __init__(self, *arguments: str, environment: dict[str, str] | None = None, width: int = 90) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        environment: dict[str, str] | None = None,
+        width: int = 90,
+        errors: Path | None = None,
+    ) -> None:
         source = str(Path(__file__).parents[2] / "src")
         whole = {**os.environ, "PYTHONPATH": source, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
         whole.pop("NO_COLOR", None)
@@ -54,6 +60,8 @@ class Terminal:
         self.pid, self.file = pty.fork()
         if not self.pid:
             try:
+                if errors is not None:
+                    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
                 os.execve(sys.executable, [sys.executable, "-m", "callsheet", *arguments], whole)
             finally:
                 os._exit(127)
@@ -255,3 +263,14 @@ def test_what_cannot_be_opened_is_one_clear_line(tmp_path: Path, what: str) -> N
     why = "no such file or folder" if what == "no such file" else "fits no known kind of session"
     assert re.search(f"callsheet: {re.escape(str(path))}: {why}[^\n]*\n?\\Z", said)
     assert "Traceback" not in said
+
+
+def test_with_errors_elsewhere_the_screen_is_on_the_terminal(tmp_path: Path) -> None:
+    errors = tmp_path / "errors"
+    terminal = Terminal(
+        "open", str(stream(tmp_path, [call(1, input={"command": "ls"}), result(1)])), errors=errors
+    )
+    terminal.until("1 call")
+    terminal.press("q")
+    assert terminal.end() == 0
+    assert errors.read_bytes() == b""

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from textual.app import App
+from textual.driver import Driver
 from textual.events import Event, InputEvent
 from textual.screen import Screen
 from textual.theme import Theme
@@ -24,6 +25,7 @@ from callsheet.faces.tui.sessions_screen import FolderShelf, SessionsScreen
 from callsheet.faces.tui.sheet_screen import SheetScreen
 from callsheet.faces.tui.shelf import Root
 from callsheet.faces.tui.stored import Feed, Several, Stored
+from callsheet.faces.tui.terminal import driver_for
 from callsheet.library.opening import bundles_in
 from callsheet.records.bundle import is_bundle
 
@@ -120,6 +122,10 @@ class Workbench(App[None]):
         self.set_class(self.looks == "plain", "-plain")
         self._held = ExitStack()
         self.problem: CallsheetError | None = None
+
+    def get_driver_class(self) -> type[Driver]:
+        """What draws."""
+        return driver_for(super().get_driver_class())
 
     def on_mount(self) -> None:
         """Shows the first screen."""
