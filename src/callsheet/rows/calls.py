@@ -27,7 +27,7 @@ from callsheet.records import (
     ToolResult,
 )
 from callsheet.registry import Registry, Tool
-from callsheet.rows.changes import changes_shown
+from callsheet.rows.changes import changes_shown, paths_of
 from callsheet.rows.context import Context, has_captures
 from callsheet.rows.decisions import decisions_of
 from callsheet.rows.inputs import more_input, title_of
@@ -85,7 +85,7 @@ def call_row(context: Context, number: int) -> Row:
     if any(one.decision is not None and one.decided_by is None for one in decisions):
         silent.append("permission.decidedBy")
     arguments = raw_value(call.input)
-    title = title_of(call, arguments, tool, limits.title)
+    title = title_of(call, arguments, tool, limits.title, paths_of(changes, omitted_changes))
     row = Row(
         row=context.row_id(number),
         kind=kind,

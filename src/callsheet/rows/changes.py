@@ -48,6 +48,13 @@ def changes_shown(context: Context, records: Iterable[FileChange]) -> tuple[list
     return shown, more
 
 
+def paths_of(shown: list[ChangeShown], more: int) -> str:
+    """The changed files in a few words; empty where there are none."""
+    paths = [one.path for one in shown[:3]]
+    rest = len(shown) + more - len(paths)
+    return ", ".join(paths) + (f" and {rest} more" if rest else "")
+
+
 def bounded_patch(patch: Patch | None, most: int) -> tuple[Patch | None, bool]:
     """A patch of at most about ``most`` characters, and whether it was cut."""
     if patch is None or not isinstance(patch.value, Raw):

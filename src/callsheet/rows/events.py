@@ -29,7 +29,7 @@ from callsheet.records import (
     Usage,
 )
 from callsheet.registry.when import MISSING
-from callsheet.rows.changes import changes_shown
+from callsheet.rows.changes import changes_shown, paths_of
 from callsheet.rows.context import Context, View
 from callsheet.rows.row import AgentShown, PermissionShown, Row, State
 from callsheet.rows.talk import plain_row
@@ -148,10 +148,8 @@ def subagent_row(context: Context, number: int, agent: Subagent) -> Row:
 def file_change_row(context: Context, number: int, change: FileChange) -> Row:
     """The row of a turn's file changes, or of a call's when the call is not there."""
     shown, more = changes_shown(context, [change])
-    paths = [one.path for one in shown[:3]]
-    rest = len(shown) + more - len(paths)
-    title = ", ".join(paths) + (f" and {rest} more" if rest else "")
-    row = plain_row(context, number, change, "file_change", title or f"changes of a {change.scope}")
+    title = paths_of(shown, more) or f"changes of a {change.scope}"
+    row = plain_row(context, number, change, "file_change", title)
     row.call_id = change.call_id
     row.changes = shown or None
     row.omitted_changes = more or None

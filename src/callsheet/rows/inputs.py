@@ -53,7 +53,7 @@ class Title(NamedTuple):
     pointer: str | None = None
 
 
-def title_of(call: ToolCall, value: Any, tool: Tool | None, most: int) -> Title:
+def title_of(call: ToolCall, value: Any, tool: Tool | None, most: int, instead: str = "") -> Title:
     """The title of a call's row.
 
     The registry's main input; the source's own label; for an unknown tool a well-known key of its input or
@@ -64,6 +64,7 @@ def title_of(call: ToolCall, value: Any, tool: Tool | None, most: int) -> Title:
         value: Its decoded input; ``MISSING`` without one.
         tool: Its registry entry, if any.
         most: Characters at most.
+        instead: What to call a call of which only its id is recorded.
     """
     for pointer in tool.inputs if tool else ():
         text = _shown(follow(value, pointer))
@@ -79,7 +80,11 @@ def title_of(call: ToolCall, value: Any, tool: Tool | None, most: int) -> Title:
             return Title(cut(found.text, most), found.pointer)
     if call.name:
         return Title(cut(call.name, most))
-    return Title(cut(call.input_text, most), "") if call.input_text else Title(cut(call.call_id, most))
+    return (
+        Title(cut(call.input_text, most), "")
+        if call.input_text
+        else Title(cut(instead or call.call_id, most))
+    )
 
 
 def _says(value: Any, title: str) -> str | None:
