@@ -150,3 +150,15 @@ def test_what_an_agent_asks_is_harmless_and_bounded() -> None:
     assert text.replace("\n", "").isprintable()
     assert "more lines" in text
     assert len(text.split("\n")) < 20
+
+
+def test_an_option_says_what_it_does_where_its_name_does_not() -> None:
+    options = (
+        Option(option_id="a", name="Allow", kind="allow_once"),
+        Option(option_id="b", name="touch seen", kind="allow_always"),
+        Option(option_id="c", kind="reject_once"),
+        Option(option_id="d", name="Later"),
+        Option(option_id="e"),
+    )
+    asked = Permission(request_id="q", title="touch seen", options=options)
+    assert Ask(asked).options == ["Allow", "allow always: touch seen", "reject once", "Later", "e"]
