@@ -1,18 +1,21 @@
 """Measures rows that go on, and the screen that shows them, while events come.
 
-    python benchmarks/live_rows.py [--calls 30000] [--rate 1000] [--seconds 6]
+    python benchmarks/live_rows.py [--calls 30000] [--rate 1000] [--seconds 6] [--before 20000]
 
 The rows of a made-up run of many calls are fed with records and previews, first as fast as they are taken, then at a
-steady rate to a screen on which keys are pressed.
+steady rate to a screen on which keys are pressed. Beside the time by the clock stands the time that the program ran,
+which others on the machine do not lengthen.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import resource
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -63,36 +66,59 @@ class Run:
             )
 
 
-def told(name: str, times: list[float]) -> None:
-    """Prints a line of figures."""
-    times = sorted(one * 1000 for one in times)
-    p95 = times[min(int(len(times) * 0.95), len(times) - 1)]
-    print(f"{name:40} median {times[len(times) // 2]:6.2f} ms   p95 {p95:6.2f} ms   of {len(times)}")
+class Watch:
+    """Milliseconds by the clock, and of the program itself."""
+
+    def __init__(self) -> None:
+        self._whole: list[float] = []
+        self._busy: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Measures what is done meanwhile."""
+        whole, busy = time.perf_counter(), time.process_time()
+        yield
+        self._whole.append((time.perf_counter() - whole) * 1000)
+        self._busy.append((time.process_time() - busy) * 1000)
+
+    def tell(self, name: str) -> None:
+        """Prints a line of figures."""
+        words = []
+        for label, times in (("all", sorted(self._whole)), ("busy", sorted(self._busy))):
+            p95, last = times[min(int(len(times) * 0.95), len(times) - 1)], times[-1]
+            words.append(f"{label} {times[len(times) // 2]:6.2f} / {p95:6.2f} / {last:6.2f}")
+        print(f"{name:34} ms, median / p95 / most:  {'   '.join(words)}   of {len(self)}")
 
 
 def fast(calls: int) -> None:
     """Rows alone."""
     run = Run()
     rows = LiveRows(run.fetch)
-    count, taken = 0, []
+    count, taken = 0, Watch()
     begin = time.perf_counter()
     for event in run.events(calls):
         rows.apply(event)
         count += 1
         if count % 33 == 0:
-            at = time.perf_counter()
-            rows.take()
-            taken.append(time.perf_counter() - at)
+            with taken.running():
+                rows.take()
     seconds = time.perf_counter() - begin
     print(f"{count:,} events, {len(rows):,} rows in {seconds:.1f} s: {count / seconds:,.0f} events a second")
-    told("what changed in 33 events", taken)
+    taken.tell("what changed in 33 events")
 
 
-async def shown(rate: int, seconds: float) -> None:
-    """A screen that follows, with keys."""
+async def shown(rate: int, seconds: float, before: int) -> None:
+    """A screen that follows, with keys, behind some calls that were there before."""
     run = Run()
     running = Running(Wanted(agent=FAKE, wish=Wish(cwd="/"), out=Path("/nowhere")))
     running.rows = LiveRows(run.fetch)
+    events = run.events(10**9)
+    while len(running.rows) < before:
+        running.rows.apply(next(events))
+    running.rows.take()
     screens: list[LiveScreen] = []
 
     class Fed(LiveScreen):
@@ -110,27 +136,29 @@ async def shown(rate: int, seconds: float) -> None:
     async with app.run_test(size=(100, 40)) as pilot:
         await pilot.pause(0.5)
         screen = screens[0]
-        events = run.events(10**9)
-        draws: list[float] = []
-        keys: list[float] = []
+        draws, keys = Watch(), Watch()
         begin = time.perf_counter()
         given = 0
         while (now := time.perf_counter()) < begin + seconds:
             due = int((now - begin) * rate) - given
             screen._events += [next(events) for _ in range(max(due, 0))]
             given += max(due, 0)
-            at = time.perf_counter()
-            screen._draw_events()
-            draws.append(time.perf_counter() - at)
+            with draws.running():
+                screen._draw_events()
             if len(draws) % 10 == 0:
-                at = time.perf_counter()
-                screen.action_move(-1 if len(draws) % 20 else 1)
-                screen._on_timer_update()
-                keys.append(time.perf_counter() - at)
+                with keys.running():
+                    screen.action_move(-1 if len(draws) % 20 else 1)
+                    screen._on_timer_update()
             await asyncio.sleep(1 / 30)
         print(f"{given:,} events at {rate:,} a second, {len(screen.sheet):,} rows on the screen")
-        told("an update of the screen's rows", draws)
-        told("a key, and the screen drawn anew", keys)
+        draws.tell("an update of the screen's rows")
+        keys.tell("a key, and the screen drawn anew")
+        anew = Watch()
+        for state in ("settled", "running") * 5:
+            screen._events = [*list(itertools.islice(events, 7)), TurnChanged(state)]
+            with anew.running():
+                screen._draw_events()
+        anew.tell("a turn that ends or begins")
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"memory {memory:.0f} MB (with the made-up run)")
 
@@ -141,9 +169,10 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=30_000)
     parser.add_argument("--rate", type=int, default=1_000)
     parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--before", type=int, default=20_000)
     asked = parser.parse_args()
     fast(asked.calls)
-    asyncio.run(shown(asked.rate, asked.seconds))
+    asyncio.run(shown(asked.rate, asked.seconds, asked.before))
 
 
 if __name__ == "__main__":

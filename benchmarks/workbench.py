@@ -3,7 +3,8 @@
     python benchmarks/workbench.py SOURCE [--keys 60]
 
 SOURCE is a large session as an agent stored it, or a bundle of one (see make_session.py). The program runs as a person
-would start it; a key counts as painted when the last byte that follows it was written.
+would start it; a key counts as painted when the last byte that follows it was written. On a machine that others use,
+what the program waited for a core is told apart (Linux): the time without it is what a free machine would show.
 """
 
 from __future__ import annotations
@@ -18,10 +19,25 @@ import sys
 import termios
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 PROVISIONAL = "≈".encode()
 QUIET = 0.05
 """Seconds without a byte after which a screen counts as painted."""
+
+
+class Key(NamedTuple):
+    """Milliseconds from a key to the last byte that it led to.
+
+    Attributes:
+        whole: All of them.
+        free: Without those that the program waited for a core.
+        busy: Those that it ran.
+    """
+
+    whole: float
+    free: float
+    busy: float
 
 
 class Terminal:
@@ -34,6 +50,7 @@ class Terminal:
             os.execvp("env", ["env", "TERM=xterm-256color", "COLORTERM=truecolor", *command])
         fcntl.ioctl(self.file, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         self.seen = b""
+        self.at_last = (0.0, 0.0)
 
     def read(self, most: float) -> tuple[bytes, float]:
         """What is written until it is quiet, and when its last byte came; empty after ``most`` seconds."""
@@ -46,6 +63,7 @@ class Terminal:
                 except OSError:
                     break
                 last = time.perf_counter()
+                self.at_last = self._ran()
         self.seen += found
         return found, last
 
@@ -59,12 +77,23 @@ class Terminal:
                 self.seen += os.read(self.file, 1 << 16)
         return time.perf_counter() - self.start
 
-    def press(self, key: bytes) -> float:
-        """Seconds from a key to the last byte that it led to."""
+    def press(self, key: bytes) -> Key | None:
+        """A key, and what it leads to; None where that is nothing."""
+        ran, waited = self._ran()
         begin = time.perf_counter()
         os.write(self.file, key)
         found, last = self.read(2)
-        return last - begin if found else float("nan")
+        ran_by_now, waited_by_now = self.at_last
+        whole = (last - begin) * 1000
+        return Key(whole, whole - waited_by_now + waited, ran_by_now - ran) if found else None
+
+    def _ran(self) -> tuple[float, float]:
+        """Milliseconds that the program's threads ran, and waited for a core."""
+        ran = waited = 0
+        for thread in Path(f"/proc/{self.pid}/task").iterdir():
+            times = (thread / "schedstat").read_text(encoding="ascii").split()
+            ran, waited = ran + int(times[0]), waited + int(times[1])
+        return ran / 1e6, waited / 1e6
 
     def memory(self) -> float:
         """Megabytes of the program itself."""
@@ -79,11 +108,19 @@ class Terminal:
         os.waitpid(self.pid, 0)
 
 
-def _told(name: str, times: list[float]) -> None:
-    good = sorted(one * 1000 for one in times if one == one)
-    if good:  # a key that changes nothing on the screen is not counted
-        p95 = good[min(int(len(good) * 0.95), len(good) - 1)]
-        print(f"{name:32} median {good[len(good) // 2]:6.1f} ms   p95 {p95:6.1f} ms   of {len(good)}")
+def _told(name: str, keys: list[Key | None]) -> None:
+    """Prints a line of figures; a key that changes nothing on the screen is not counted."""
+    found = [key for key in keys if key is not None]
+    words = []
+    for label, times in (
+        ("all", sorted(key.whole for key in found)),
+        ("on a free core", sorted(key.free for key in found)),
+        ("busy", sorted(key.busy for key in found)),
+    ):
+        if times:
+            p95 = times[min(int(len(times) * 0.95), len(times) - 1)]
+            words.append(f"{label} {times[len(times) // 2]:5.1f} / {p95:5.1f}")
+    print(f"{name:24} ms, median / p95:  {'   '.join(words)}   of {len(found)}")
 
 
 def main() -> None:
@@ -95,7 +132,7 @@ def main() -> None:
     terminal = Terminal(sys.executable, "-m", "callsheet", "open", asked.source)
     first = terminal.wait_for(b"tests/test_")
     print(f"first screen                     {first:6.2f} s (from the start of the program)")
-    early: list[float] = []
+    early: list[Key | None] = []
     terminal.read(0.2)
     while PROVISIONAL in terminal.seen:
         terminal.seen = b""
@@ -106,17 +143,20 @@ def main() -> None:
     os.write(terminal.file, b"G")
     whole = terminal.wait_for(b"Done.")
     print(f"the last row on the screen       {whole:6.2f} s")
-    for name, key in (
-        ("the row before (k)", b"k"),
-        ("a screen up", b"\x1b[5~"),
-        ("the next failure (x)", b"x"),
-        ("open or close a row", b"\r"),
-        ("a screen down", b"\x1b[6~"),
+    for name, at, key in (
+        ("the row before (k)", b"G", b"k"),
+        ("a screen up", b"G", b"\x1b[5~"),
+        ("the failure before (X)", b"G", b"X"),
+        ("the row after (j)", b"g", b"j"),
+        ("a screen down", b"g", b"\x1b[6~"),
+        ("the next failure (x)", b"g", b"x"),
+        ("open or close a row", b"g", b"\r"),
     ):
-        terminal.read(0.1)
-        _told(name, [terminal.press(key) for _ in range(asked.keys)])
-        os.write(terminal.file, b"g")
+        os.write(terminal.file, at)
         terminal.read(0.5)
+        time.sleep(1)  # a reader looks before the next key
+        _told(name, [terminal.press(key) for _ in range(asked.keys)])
+    print(f"load of the machine              {os.getloadavg()[0]:6.2f} on {os.cpu_count()} cores")
     print(f"memory                           {terminal.memory():6.0f} MB")
     terminal.close()
 

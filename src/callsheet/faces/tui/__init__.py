@@ -8,6 +8,7 @@ Must never know: native shapes, what a row says, click.
 
 import os
 
-# Textual draws at most so often a second, and reads this when it is imported. A key is on the screen after two frames:
-# at its usual 60 that is 33 ms.
-os.environ.setdefault("TEXTUAL_FPS", "120")
+# Textual reads these when it is imported. It draws at most so often a second, and a key is on the screen after two of
+# its frames: at its usual 60 that is 33 ms. Nothing glides: each step of it would be a screen to draw and to send.
+os.environ.setdefault("TEXTUAL_FPS", "240")
+os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
