@@ -95,6 +95,8 @@ class Picture:
         assert len(set(self.keys)) == len(self.keys)
         now = [self._rows.nested(at) for at in range(len(self._rows))]
         assert [self.seen[key] for key in self.keys] == plain(now)
+        told = [(self._rows.kind(at), self._rows.state(at)) for at in range(len(self._rows))]
+        assert told == [(item.row.kind, item.row.state) for item in now]
 
 
 def live_rows(streams: Streams) -> LiveRows:
@@ -286,6 +288,34 @@ def test_many_records_are_read_again_not_held() -> None:
     assert len(rows._recent) <= 512
     assert rows.nested(0).row.call_id == "c0"
     assert set(asked) == {0}
+
+
+def test_the_end_of_a_turn_changes_what_was_open_and_makes_no_row() -> None:
+    agent = {"type": "session", "format": "callsheet/1", "agent": {"name": "claude-code"}, "sources": []}
+    raw = [agent]
+    for number in range(40):
+        raw.append({**MORE[0], "callId": f"c{number}"})
+        raw.append({**MORE[4], "callId": f"c{number}"})
+    raw.append({**MORE[0], "callId": "open"})
+    streams = {"main": records_of(raw)}
+    made = []
+
+    def fetch(name: str, number: int) -> Record:
+        made.append(number)
+        return streams[name][number]
+
+    rows = LiveRows(fetch, view=VIEW)
+    rows.apply(TurnChanged("running"))
+    for record in streams["main"]:
+        rows.apply(Recorded("main", record))
+    rows.take()
+    rows._recent.clear()
+    assert {rows.kind(at) for at in range(len(rows))} == {"command"}
+    assert [rows.state(at) for at in range(40)] == ["completed"] * 40
+    assert made == []
+    assert rows.state(40) == "running"
+    rows.apply(TurnChanged("settled"))
+    assert (rows.take().changed, rows.state(40)) == ([40], "unconfirmed")
 
 
 LOGS = sorted(

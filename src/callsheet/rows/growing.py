@@ -18,21 +18,30 @@ from callsheet.pairing import Pairing, call_id_of
 from callsheet.pairing.tally import CallState, Tally, state_of
 from callsheet.records import (
     FileChange,
+    InputRequest,
     Message,
+    Permission,
     Reasoning,
     Record,
     Session,
     Subagent,
+    Terminal,
+    ToolCall,
     ToolResult,
     Turn,
     Unknown,
 )
+from callsheet.rows.calls import kind_of
 from callsheet.rows.context import Context, Fetch, View
 from callsheet.rows.events import is_quiet
+from callsheet.rows.outline import KIND_CODES, KIND_OF, STATE_OF
 from callsheet.rows.reduce import SILENT, row_at
-from callsheet.rows.row import Limits, Row
+from callsheet.rows.row import ROW_KINDS, Limits, Row, RowKind, State
 from callsheet.rows.talk import why_hidden
 from callsheet.rows.text import Blob
+
+_MAY_RUN = (ToolCall, Terminal, Subagent, Permission, InputRequest)
+"""Records of what may be running while a turn is open."""
 
 
 class Touched(NamedTuple):
@@ -80,6 +89,9 @@ class Growing:
         self._hidden: set[int] = set()
         self._states: dict[str, tuple[CallState, int]] = {}
         self._streams: dict[int, str] = {}
+        self._open: set[int] = set()
+        self._kinds = bytearray()
+        self._told_by_result: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.places)
@@ -100,16 +112,35 @@ class Growing:
             raise RuntimeError(f"record {first} draws no row, and stands among those that do")
         return made
 
+    def kind(self, first: int) -> RowKind:
+        """The kind of an entity's row; the row is made only where nothing else tells."""
+        kind = self.pairing.type_of(first)
+        found = KIND_OF.get(kind)
+        if kind is ToolCall and self._call_of[first] not in self._told_by_result:
+            code = self._kinds[self.pairing.latest(first)]
+            found = ROW_KINDS[code - 1] if code else None
+        return found or self.row(first).kind
+
+    def state(self, first: int) -> State:
+        """The state of an entity's row; the row is made only where nothing else tells."""
+        kind = self.pairing.type_of(first)
+        if kind is ToolCall:
+            call_id = self._call_of[first]
+            if self.pairing.result(call_id) is not None or not self.context.may_run(first):
+                return self._states[call_id][0]
+        return STATE_OF.get(kind) or self.row(first).state
+
     def begin_turn(self) -> None:
         """A turn begins: what comes from here on may be running."""
         self.context.open_turn = True
         self.context.open_from = len(self.pairing)
 
     def end_turn(self) -> list[int]:
-        """The turn has settled; returns the entities of its rows."""
-        begin = bisect_left(self.places, self.context.open_from)
+        """The turn has settled; returns the entities of those of its rows that may have been running."""
         self.context.open_turn = False
-        return [self.pairing.first(place) for place in self.places[begin:]]
+        found = [first for first in self._open if first in self._standing]
+        self._open.clear()
+        return found
 
     def add(self, record: Record | Unknown) -> Touched:
         """Takes the next record."""
@@ -128,6 +159,8 @@ class Growing:
                 found |= {one: one not in folded for one in self.pairing.named(name)}
                 moved |= self._place_agents(name)
                 self._count(name)
+                if self.pairing.result(name) is not None:
+                    self._open.difference_update(map(self.pairing.first, self.pairing.calls(name)))
         if isinstance(record, Subagent) and record.call_id is None:
             moved |= self._place_agent(number, first)
         return self._settle(found, moved)
@@ -135,6 +168,9 @@ class Growing:
     def _note(self, number: int, first: int, record: Record | Unknown) -> None:
         view = self.context.view
         hidden = False
+        kind = 0
+        if isinstance(record, _MAY_RUN):
+            self._open.add(first)
         match record:
             case Session():
                 if self.session is None:
@@ -147,8 +183,16 @@ class Growing:
             case Subagent():
                 if record.stream is not None:
                     self._streams[number] = record.stream
+            case ToolCall():
+                if self.context.registry is not None:
+                    tool = self.context.tool(record.name)
+                    kind = KIND_CODES[kind_of(record, record.provider, tool)]
+            case ToolResult():
+                if record.provider is not None and record.call_id is not None:
+                    self._told_by_result.add(record.call_id)
             case _:
                 pass
+        self._kinds.append(kind)
         if hidden:
             self._hidden.add(first)
         else:

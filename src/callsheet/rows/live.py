@@ -14,33 +14,26 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from callsheet.pairing import Tally, tally
 from callsheet.records import (
     ENCODER,
     InputRequest,
-    Message,
     Permission,
-    Reasoning,
     Record,
     Session,
-    ToolCall,
-    ToolResult,
     Unknown,
     decode,
 )
-from callsheet.registry.when import MISSING
-from callsheet.rows.calls import kind_of
 from callsheet.rows.context import View
 from callsheet.rows.growing import Growing
-from callsheet.rows.inputs import title_of
 from callsheet.rows.nested import Nested
 from callsheet.rows.order import Order
+from callsheet.rows.previews import Key, call_row, closed_row, moot, request_row, text_row, with_output
 from callsheet.rows.roll import WHOLE
-from callsheet.rows.row import Limits, Output, Row, RowKind, State
-from callsheet.rows.text import Blob, cut, first_line, raw_value
+from callsheet.rows.row import Row, RowKind, State
+from callsheet.rows.text import Blob
 from callsheet.rows.usage import Reported
 from callsheet.seam import (
     CallPreview,
@@ -68,7 +61,6 @@ AHEAD = 10_000
 
 Fetch = Callable[[str, int], Record | Unknown]
 """Reads a record again by its stream and number."""
-_Key = tuple[str, str]
 
 
 class LiveChange(Struct):
@@ -113,7 +105,7 @@ class LiveRows:
         self._numbers: dict[str, int] = {}
         self._recent: OrderedDict[tuple[str, int], Record] = OrderedDict()
         self._ahead: dict[str, dict[int, Record]] = {}
-        self._previews: OrderedDict[_Key, _Preview] = OrderedDict()
+        self._previews: OrderedDict[Key, _Preview] = OrderedDict()
         self._outputs: OrderedDict[int, OutputPreview] = OrderedDict()
         self._aliases: dict[int, int] = {}
         self._origins: dict[int, int] = {}
@@ -143,7 +135,7 @@ class LiveRows:
                 self._text_preview(event)
             case RequestOpened():
                 self.waiting[event.request.request_id] = event.request
-                self._preview(("request", event.request.request_id), _request_row(event.request))
+                self._preview(("request", event.request.request_id), request_row(event.request))
             case RequestClosed():
                 self.waiting.pop(event.request_id, None)
                 self._close_request(event)
@@ -212,7 +204,7 @@ class LiveRows:
         self._order.forget()
         if isinstance(record, Permission | InputRequest):
             self._asked.add(record.request_id)
-        taken = [key for key in self._moot(record) if key in self._previews]
+        taken = moot(record, self._previews)
         own = growing.pairing.first(len(growing.pairing) - 1)
         for first in touched.added:
             if taken and first == own:
@@ -226,23 +218,7 @@ class LiveRows:
 
     # -- previews -----------------------------------------------------------------------------------------------
 
-    def _moot(self, record: Record) -> list[_Key]:
-        """The previews that a record makes moot, the one that it takes the place of first."""
-        match record:
-            case ToolCall():
-                return [("call", record.call_id)]
-            case ToolResult():
-                return [("call", record.call_id or "")]
-            case Message():
-                return [key for key in self._previews if key[0] == "message"]
-            case Reasoning():
-                return [key for key in self._previews if key[0] == "thought"]
-            case Permission() | InputRequest():
-                return [("request", record.request_id)]
-            case _:
-                return []
-
-    def _become(self, stream: int, first: int, key: _Key) -> None:
+    def _become(self, stream: int, first: int, key: Key) -> None:
         """A record takes the place of its preview, and its identity."""
         before = next(iter(self._previews))
         preview = self._previews.pop(key)
@@ -256,7 +232,7 @@ class LiveRows:
         if preview.key not in self._added:
             self._changed.add(preview.key)
 
-    def _drop(self, key: _Key) -> None:
+    def _drop(self, key: Key) -> None:
         preview = self._previews.pop(key, None)
         if preview is not None:
             self._added.discard(preview.key)
@@ -264,7 +240,7 @@ class LiveRows:
             self._anew = True
             self._order.forget()
 
-    def _preview(self, key: _Key, row: Row) -> None:
+    def _preview(self, key: Key, row: Row) -> None:
         held = self._previews.get(key)
         if held is not None:
             held.row = row
@@ -280,7 +256,7 @@ class LiveRows:
         self._next -= 1
         self._order.forget()
 
-    def _is_recorded(self, key: _Key) -> bool:
+    def _is_recorded(self, key: Key) -> bool:
         kind, name = key
         if kind == "call":
             return self._call(name) is not None
@@ -298,21 +274,8 @@ class LiveRows:
         if found is not None:
             self._changed.add(self._key(*found))
             return
-        self._preview(("call", event.call), self._call_row(event))
-
-    def _call_row(self, event: CallPreview) -> Row:
-        raw = _whole_json(event.input)
-        call = ToolCall(call_id=event.call, call_id_source="native", name=event.name, title=event.title)
-        if raw is not None:
-            call.input = raw
         context = self._streams[0].context if self._streams else None
-        tool = context.tool(event.name) if context is not None else None
-        title = title_of(call, raw_value(raw) if raw is not None else MISSING, tool, Limits().title)
-        row = _preview_row(kind_of(call, None, tool), title.text, f"call {event.call}")
-        row.name, row.call_id = event.name, event.call
-        if raw is None and event.input:
-            row.input_text, row.more_input = cut(event.input, Limits().input), [""]
-        return row
+        self._preview(("call", event.call), call_row(event, context))
 
     def _output_preview(self, event: OutputPreview) -> None:
         """Takes the end of a call's output so far; of a call that nobody announced there is no row to show it in."""
@@ -331,32 +294,15 @@ class LiveRows:
         if key not in self._added:
             self._changed.add(key)
 
-    def _put_output(self, key: int, row: Row) -> Row:
-        output = self._outputs.get(key)
-        if output is None or row.result is not None or row.state != "running":
-            return row
-        shown = Output(
-            text=output.text, truncated=True, omitted_before=output.omitted_bytes or None, member="preview"
-        )
-        return row.changed(output=shown)
-
     def _text_preview(self, event: MessagePreview | ThoughtPreview) -> None:
-        thought = isinstance(event, ThoughtPreview)
-        kind: RowKind = "thought" if thought else "message"
-        row = _preview_row(kind, first_line(event.text, Limits().title) or "…", f"{kind} {event.key}")
-        row.author = None if thought else "model"
-        row.output = Output(text=event.text, truncated=True, member="preview")
-        self._preview((kind, event.key), row)
+        row = text_row(event)
+        self._preview((row.kind, event.key), row)
 
     def _close_request(self, event: RequestClosed) -> None:
         held = self._previews.get(("request", event.request_id))
-        if held is None:
-            return
-        held.row = held.row.changed(
-            state="completed" if event.how == "answered" else "cancelled",
-            status=": ".join(word for word in (event.how, event.said) if word),
-        )
-        self._changed.add(held.key)
+        if held is not None:
+            held.row = closed_row(held.row, event)
+            self._changed.add(held.key)
 
     # -- where they stand ---------------------------------------------------------------------------------------
 
@@ -397,7 +343,7 @@ class LiveRows:
         segment, inner = self._order.place(at)
         if segment.stream < 0:
             preview = self._preview_at(inner)
-            return Nested(0, self._put_output(preview.key, preview.row))
+            return Nested(0, with_output(preview.row, self._outputs.get(preview.key)))
         growing = self._streams[segment.stream]
         name = growing.name
         if segment.low < 0:
@@ -414,7 +360,8 @@ class LiveRows:
                 ),
             )
         first = growing.first_at(segment.low + inner)
-        row = self._put_output(self._key(segment.stream, first), growing.row(first, WHOLE if whole else None))
+        row = growing.row(first, WHOLE if whole else None)
+        row = with_output(row, self._outputs.get(self._key(segment.stream, first)))
         if segment.stream:
             row.row = f"{name}/{row.row}"
             row.parent = f"{name}/{row.parent}" if row.parent else self._parent(segment.stream)
@@ -433,11 +380,23 @@ class LiveRows:
 
     def kind(self, at: int) -> RowKind:
         """The kind of the row at a position."""
-        return self.nested(at).row.kind
+        segment, inner = self._order.place(at)
+        if segment.stream < 0:
+            return self._preview_at(inner).row.kind
+        if segment.low < 0:
+            return "notice"
+        growing = self._streams[segment.stream]
+        return growing.kind(growing.first_at(segment.low + inner))
 
     def state(self, at: int) -> State:
         """The state of the row at a position."""
-        return self.nested(at).row.state
+        segment, inner = self._order.place(at)
+        if segment.stream < 0:
+            return self._preview_at(inner).row.state
+        if segment.low < 0:
+            return "completed"
+        growing = self._streams[segment.stream]
+        return growing.state(growing.first_at(segment.low + inner))
 
     # -- what changed -------------------------------------------------------------------------------------------
 
@@ -484,26 +443,3 @@ _STREAM = 1 << 40
 def _own_key(stream: int, first: int) -> int:
     """A key for an entity of a stream; previews have keys below 0."""
     return stream * _STREAM + first % _STREAM
-
-
-def _whole_json(text: str | None) -> Raw | None:
-    if not text:
-        return None
-    try:
-        msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None
-    return Raw(text.encode())
-
-
-def _preview_row(kind: RowKind, title: str, name: str) -> Row:
-    return Row(row=name, kind=kind, state="running", title=cut(title, Limits().title), record=name)
-
-
-def _request_row(request: Waiting) -> Row:
-    title = request.title or "the agent asks"
-    row = _preview_row(
-        "request", first_line(title, Limits().title) or "request", f"request {request.request_id}"
-    )
-    row.call_id = request.call
-    return row

@@ -43,7 +43,7 @@ STATE_WORDS: tuple[State, ...] = tuple(STATES)
 STATE_CODES: dict[State, int] = {state: code for code, state in enumerate(STATE_WORDS, 1)}
 KIND_CODES: dict[RowKind, int] = {kind: code for code, kind in enumerate(ROW_KINDS, 1)}
 
-_KINDS: dict[type[Record], RowKind] = {
+KIND_OF: dict[type[Record] | None, RowKind] = {
     Permission: "request",
     InputRequest: "request",
     Terminal: "terminal",
@@ -59,7 +59,7 @@ _KINDS: dict[type[Record], RowKind] = {
     Notice: "notice",
 }
 """The kind of the row that an entity has of its own, where its type alone decides."""
-_STATES: dict[type[Record], State] = {
+STATE_OF: dict[type[Record] | None, State] = {
     Message: "completed",
     Reasoning: "completed",
     Plan: "completed",
@@ -155,7 +155,7 @@ class Outline:
             if kind is ToolCall:
                 code, state_code = note, states.get(number, 0)
             else:
-                word, state_word = (_KINDS.get(kind), _STATES.get(kind)) if kind else (None, None)
+                word, state_word = KIND_OF.get(kind), STATE_OF.get(kind)
                 code = KIND_CODES[word] if word else 0
                 state_code = STATE_CODES[state_word] if state_word else 0
             self.numbers.append(number)
