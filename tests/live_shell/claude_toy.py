@@ -45,7 +45,7 @@ class Toy:
         answer: dict[str, Any] = {}
         while answer.get("type") != "control_response":
             answer = self.hear()
-        response: dict[str, Any] = answer["response"]["response"]
+        response: dict[str, Any] = answer["response"].get("response", {})
         return response
 
     def begin(self) -> None:
@@ -103,6 +103,8 @@ def play(name: str) -> None:
         case "crashes":
             toy.call()
             os.kill(os.getpid(), signal.SIGKILL)
+        case "late":
+            toy.words("done, nearly")
         case "secret":
             answer = toy.ask("f1", subtype="elicitation", message="Your key?", requested_schema=FORM)
             toy.words(f"the key is {answer['content']['key']}")
@@ -114,6 +116,9 @@ def play(name: str) -> None:
         case _:
             raise SystemExit(f"no play {name}")
     toy.end()
+    if name == "late":
+        told = {"tool_name": "Bash", "input": {"command": "make"}, "tool_use_id": "c2"}
+        toy.ask("q1", subtype="can_use_tool", **told)
     while True:
         toy.hear()
 

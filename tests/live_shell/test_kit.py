@@ -22,6 +22,7 @@ COMMANDS = {
     "crashes": fake_command(turn=[CALL, {"output": "c1", "text": "half"}, {"kill": int(signal.SIGKILL)}]),
     "never_starts": fake_command(before=[{"stderr": "no account"}, {"exit": 3}]),
     "secret": fake_command(turn=[{"secret": "token", "echo": True}, {"say": "done"}]),
+    "late": fake_command(turn=[CALL, DONE], after=[{"ask": "c2"}]),
     "unknown": fake_command(
         turn=[
             {"frame": {"jsonrpc": "2.0", "method": "vendor/odd", "params": {"x": 1}}},

@@ -14,6 +14,7 @@ from typing import Any
 
 from callsheet.audit.case import Case
 from callsheet.audit.cite import MEMBER, Cite
+from callsheet.audit.jsonrpc import Id, id_of
 from callsheet.audit.sources import Source
 from callsheet.registry.facts import Fact
 from callsheet.registry.when import MISSING, follow
@@ -32,8 +33,6 @@ CALLS = frozenset(
 )
 
 
-ID_LIMIT = 10**18
-"""Numbers of requests are smaller."""
 ACTIONS = ("accept", "decline", "cancel")
 """What a client may say to a form."""
 SERVER = ("agent_to_client", "agent", "server", "recv", "out")
@@ -47,7 +46,7 @@ class FrameLog:
         asked: (thread, call id) to the lines of raw items that are this call.
         begun: The same of items that start.
         ended: The same of items that end.
-        requests: (thread, request id) to (line, digest of the parameters).
+        requests: (thread, words of a request's id) to (line, that id and the digest of the parameters).
         pieces: (thread, call id) to (line, bytes) of each delta of its output.
     """
 
@@ -55,7 +54,7 @@ class FrameLog:
         self.asked: dict[tuple[str, str], list[int]] = {}
         self.begun: dict[tuple[str, str], list[int]] = {}
         self.ended: dict[tuple[str, str], list[int]] = {}
-        self.requests: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        self.requests: dict[tuple[str, str], list[tuple[int, tuple[Id, str]]]] = {}
         self.pieces: dict[tuple[str, str], list[tuple[int, int]]] = {}
         self._executions = executions
         for line in split_lines(source.chunks()):
@@ -69,10 +68,10 @@ class FrameLog:
         thread = follow(params, "/threadId")
         if not isinstance(method, str) or not isinstance(thread, str) or follow(root, "/dir") not in SERVER:
             return
-        number = follow(root, "/frame/id")
-        if is_id(number):
+        asked = id_of(follow(root, "/frame/id"))
+        if asked is not None:
             told = digest(json.dumps(params, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
-            self.requests.setdefault((thread, id_of(number)), []).append((line, told))
+            self.requests.setdefault((thread, asked.text), []).append((line, (asked, told)))
         item = follow(params, "/item")
         kind = follow(item, "/type")
         if method in ITEMS and isinstance(kind, str) and kind in self._executions:
@@ -100,16 +99,6 @@ class FrameLog:
         # An end without a beginning is a call; what begins later with its id is another one.
         alone = bool(ended) and ended[0] < min([*asked, *begun], default=last + 1)
         return max(len(asked), len(begun) + (alone and (not asked or (bool(begun) and begun[0] < asked[0]))))
-
-
-def is_id(number: Any) -> bool:
-    """Whether a value may be a JSON-RPC id."""
-    return isinstance(number, str) or (type(number) is int and abs(number) < ID_LIMIT)
-
-
-def id_of(number: Any) -> str:
-    """A JSON-RPC id as text."""
-    return number if isinstance(number, str) else json.dumps(number, default=str)
 
 
 def _log(case: Case, cite: Cite) -> FrameLog:
@@ -155,17 +144,17 @@ def frame_linkage(case: Case, cite: Cite, _fact: Fact, values: list[Any]) -> Any
 
 
 def _key(case: Case, cite: Cite) -> str | None:
-    number = follow(cite.root, "/frame/id")
+    name = id_of(follow(cite.root, "/frame/id"))
     thread = follow(cite.root, "/frame/params/threadId")
-    if not is_id(number) or not isinstance(thread, str):
+    if name is None or not isinstance(thread, str):
         return None
-    seen: list[str] = []
-    for line, told in _log(case, cite).requests.get((thread, id_of(number)), ()):
+    seen: list[tuple[Id, str]] = []
+    for line, told in _log(case, cite).requests.get((thread, name.text), ()):
         if told not in seen:
             seen.append(told)
         if line == cite.line:
             place = seen.index(told) + 1
-            return id_of(number) if place == 1 else f"{id_of(number)}#{place}"
+            return name.text if place == 1 else f"{name.text}#{place}"
     return None
 
 
@@ -178,7 +167,8 @@ def request_key(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
 def request_source(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """Whether that id is the frame's own."""
     key = _key(case, cite)
-    return MISSING if key is None else "native" if key == id_of(follow(cite.root, "/frame/id")) else "derived"
+    name = id_of(follow(cite.root, "/frame/id"))
+    return MISSING if key is None or name is None else "native" if key == name.text else "derived"
 
 
 def frame_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
@@ -191,7 +181,7 @@ def frame_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
         return again if case.record.get("nativeType") == again else named
     number = follow(cite.root, "/frame/id")
     answered = any(follow(cite.root, f"/frame/{name}") is not MISSING for name in ("result", "error"))
-    if answered and is_id(number):
+    if answered and id_of(number) is not None:
         return "response"
     way = follow(cite.root, "/dir")
     return way if isinstance(way, str) and way else MISSING

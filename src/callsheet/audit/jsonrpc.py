@@ -11,6 +11,7 @@ Must never know: records, what a frame means for one.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -24,10 +25,18 @@ SENDERS = ("agent_to_client", "client_to_agent", "agent", "client", "server", "r
 LOADS = ("session/load", "session/resume")
 
 
+class Id(NamedTuple):
+    """The id of a request: the text "5" and the number 5 are two."""
+
+    text: str
+    is_text: bool = False
+
+
 class Asked(NamedTuple):
-    """A request: its line, who sent it, its method, the session that it names, a mark of its parameters."""
+    """A request: its line, its id, who sent it, its method, the session that it names, a mark of its parameters."""
 
     line: int
+    id: Id
     sender: Any
     method: str
     session: Any
@@ -49,13 +58,13 @@ class Frames:
     def take(self, line: int, root: Any) -> None:
         """Takes a line in; lines come in order."""
         for _, frame in frames_of(root):
-            name, sender, method = id_text(frame.get("id")), follow(root, "/dir"), frame.get("method")
+            name, sender, method = id_of(frame.get("id")), follow(root, "/dir"), frame.get("method")
             if name is None:
                 continue
             if isinstance(method, str):
                 session = follow(frame, "/params/sessionId")
                 mark = hash(repr(frame.get("params")))
-                self._asked.setdefault(name, []).append(Asked(line, sender, method, session, mark))
+                self._asked.setdefault(name.text, []).append(Asked(line, name, sender, method, session, mark))
                 continue
             asked = self.answered(line, sender, name)
             if asked is not None and asked.method in LOADS:
@@ -64,22 +73,29 @@ class Frames:
             if type(agreed) is int and (asked is None or asked.method == "initialize"):
                 self.version = agreed
 
-    def answered(self, line: int, sender: Any, name: str) -> Asked | None:
+    def answered(self, line: int, sender: Any, name: Id) -> Asked | None:
         """The request that a response on a line answers: the last one before it of that id, from the other side."""
-        for asked in reversed(self._asked.get(name, [])):
-            if asked.line <= line and (asked.sender is MISSING or asked.sender != sender):
+        for asked in reversed(self._asked.get(name.text, [])):
+            if (
+                asked.id == name
+                and asked.line <= line
+                and (asked.sender is MISSING or asked.sender != sender)
+            ):
                 return Asked(*asked)
         return None
 
-    def number_of(self, line: int, name: str, methods: frozenset[str], session: Any) -> int:
-        """Which request of an id a line holds, counted by parameters: one that is sent again is the same one."""
-        seen: dict[int, None] = {}
-        last = 0
-        for asked in self._asked.get(name, []):
-            if asked.line <= line and asked.method in methods and asked.session == session:
-                seen.setdefault(asked.params)
-                last = asked.params
-        return list(seen).index(last) + 1 if last in seen else 0
+    def number_of(self, line: int, name: Id, methods: frozenset[str], session: Any) -> int:
+        """Which request of an id's words a line holds.
+
+        Counted by ids and parameters: one that is sent again is the same one.
+        """
+        told = [
+            (asked.id, asked.params)
+            for asked in self._asked.get(name.text, [])
+            if asked.line <= line and asked.method in methods and asked.session == session
+        ]
+        own = [one for one in told if one[0] == name]
+        return list(dict.fromkeys(told)).index(own[-1]) + 1 if own else 0
 
     def replay_at(self, line: int) -> Any:
         """The session that is told again on a line, ``MISSING`` where none is."""
@@ -110,7 +126,7 @@ def frames_of(root: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _is_frame(frame: dict[str, Any]) -> bool:
     """Whether an object is a request, a notification or a response."""
     answers = "result" in frame or "error" in frame
-    return isinstance(frame.get("method"), str) or (answers and frame.get("id") is not None)
+    return isinstance(frame.get("method"), str) or (answers and id_of(frame.get("id")) is not None)
 
 
 def frame_at(root: Any, pointer: str) -> tuple[str, dict[str, Any]] | None:
@@ -124,11 +140,15 @@ def frame_at(root: Any, pointer: str) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
-def id_text(value: Any) -> str | None:
-    """A JSON-RPC id as text."""
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, default=str, separators=(",", ":"))
+def id_of(value: Any) -> Id | None:
+    """A value that is a JSON-RPC id, a text or a number; None for anything else."""
+    if isinstance(value, str):
+        return Id(value, is_text=True)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        return Id(json.dumps(int(value) if value == int(value) else value))
+    return Id(str(value)) if type(value) is int else None
 
 
 def received(root: Any) -> Any:

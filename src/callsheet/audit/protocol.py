@@ -15,7 +15,7 @@ from typing import Any
 from callsheet.audit.case import Case
 from callsheet.audit.cite import Cite
 from callsheet.audit.finding import Json
-from callsheet.audit.jsonrpc import frame_at, id_text, received
+from callsheet.audit.jsonrpc import frame_at, id_of, received
 from callsheet.audit.upserts import TOLD, block_part, is_first
 from callsheet.registry.facts import Fact
 from callsheet.registry.via import base64
@@ -48,7 +48,7 @@ def rpc_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """What a frame is that nothing maps: its method and kind of update, or what it answers."""
     root = cite.root
     found = frame_at(root, cite.pointer)
-    method, name = (found[1].get("method"), id_text(found[1].get("id"))) if found else (None, None)
+    method, name = (found[1].get("method"), id_of(found[1].get("id"))) if found else (None, None)
     if found is None or (not isinstance(method, str) and name is None):
         direct = isinstance(root, dict) and root.get("dir") is not None and "frame" not in root
         return "raw" if direct else "line"
@@ -64,7 +64,7 @@ def rpc_type(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
         )
         again = frames is not None and frames.replay_at(cite.line) is not MISSING
         return said if again and said == f"{made} (replay)" else made
-    asked = frames.answered(cite.line, follow(root, "/dir"), name or "") if frames is not None else None
+    asked = frames.answered(cite.line, follow(root, "/dir"), name) if frames is not None and name else None
     told = follow(found[1], "/result")
     shapes = (
         ("protocolVersion", "initialize"),
@@ -185,18 +185,18 @@ def agent_turn(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 def rpc_id(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """The request's JSON-RPC id as text; numbered where the session had another request of that id before."""
     found, frames = frame_at(cite.root, cite.pointer), case.scan(cite).rpc
-    native = id_text(found[1].get("id")) if found is not None else None
+    native = id_of(found[1].get("id")) if found is not None else None
     if found is None or native is None or frames is None:
         return MISSING
     number = frames.number_of(cite.line, native, ASKS, follow(found[1], "/params/sessionId"))
-    return native if number < 2 else f"{native}#{number}"
+    return native.text if number < 2 else f"{native.text}#{number}"
 
 
 def rpc_source(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """Whether a request's id is its own."""
     found = frame_at(cite.root, cite.pointer)
-    native = id_text(found[1].get("id")) if found is not None else None
-    return "native" if case.record.get("requestId") == native else "derived"
+    native = id_of(found[1].get("id")) if found is not None else None
+    return "native" if native is not None and case.record.get("requestId") == native.text else "derived"
 
 
 def _chosen(case: Case) -> Any:
@@ -379,7 +379,7 @@ def _exit(case: Case) -> Any:
 def _answers(case: Case, cite: Cite) -> str | None:
     """The method of the request that a cited frame answers."""
     found, frames = frame_at(cite.root, cite.pointer), case.scan(cite).rpc
-    name = id_text(found[1].get("id")) if found is not None else None
+    name = id_of(found[1].get("id")) if found is not None else None
     if frames is None or name is None:
         return None
     asked = frames.answered(cite.line, follow(cite.root, "/dir"), name)

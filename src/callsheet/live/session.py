@@ -276,7 +276,8 @@ class Session:
         for step in steps:
             if isinstance(step, Send):
                 kept = self._driver.mask(step.frame, from_agent=False)
-                self._recorder.frame(step.frame, kept, from_agent=False, answered_by=by)
+                who = step.answered_by or by
+                self._recorder.frame(step.frame, kept, from_agent=False, answered_by=who)
                 self._give()
                 self._process.send(step.frame)
             elif isinstance(step, Opened):

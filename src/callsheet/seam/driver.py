@@ -5,6 +5,9 @@ what the driver says (``Send``), and gives ``Event`` previews to readers. Record
 directions of the conversation go, as lines of a frame log, through the same fold that imports such logs, so that a
 live turn and an import of its log end in the same records.
 
+A request that comes when no turn runs, or still waits when the turn ends, is answered at once with the protocol's own
+word for 'nobody decides', never with leave: nobody could answer it any more, and an agent may wait for ever.
+
 A driver holds what is bounded: open requests, one preview per running call, ids that wait for an answer.
 An unknown frame gives no step and is kept in the frame log.
 """
@@ -22,9 +25,14 @@ from callsheet.seam.turns import Receipt, TurnResult
 
 
 class Send(Struct, frozen=True, tag=True):
-    """A frame for the agent: one JSON value, without LF. It may hold a secret: only ``Driver.mask`` may be written."""
+    """A frame for the agent: one JSON value, without LF. It may hold a secret: only ``Driver.mask`` may be written.
+
+    Attributes:
+        answered_by: Of an answer that nobody was asked for: what gives it (``policy``: a rule of the driver's).
+    """
 
     frame: bytes
+    answered_by: str | None = None
 
 
 class Opened(Struct, frozen=True, kw_only=True, tag=True):

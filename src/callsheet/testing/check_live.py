@@ -10,7 +10,7 @@ none. What is wrong comes back as values:
 - ``record``    a record was given out before it stood on the disk, or the bundle breaks a rule
 - ``import``    importing the frame log gives other records than the live turn
 - ``secret``    a marked secret stands somewhere in the bundle
-- ``answer``    the record of a request does not say who answered
+- ``answer``    the record of a request does not say who answered, or a request that nobody decides gets no answer
 
 Must never know: any one harness.
 """
@@ -31,7 +31,7 @@ from callsheet.harness._port import Stored
 from callsheet.harness._port.live import LiveAgent
 from callsheet.library.importing import import_session
 from callsheet.live import Policy, Session
-from callsheet.live.recorder import NO_SESSION
+from callsheet.live.recorder import LOG, NO_SESSION
 from callsheet.records.bundle import Bundle
 from callsheet.rules import check_bundle
 from callsheet.seam import (
@@ -59,6 +59,10 @@ from callsheet.wire.inflate import inflate
 
 SECRET = "sw0rdfish-9f3c"
 """What the plays answer to a secret question."""
+ANSWERED = b'"answered_by":"policy"'
+"""What stands in a frame log beside an answer that no person gave."""
+PATIENCE, PAUSE = 20.0, 0.05
+"""Seconds that an answer is waited for, and between two looks."""
 
 
 class Flaw(NamedTuple):
@@ -194,6 +198,35 @@ async def _secret(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[
     return ran, flaws
 
 
+async def _late(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[Ran, list[Flaw]]:
+    """Nobody is asked after the end of a turn: the agent is told so, and never gets leave."""
+
+    async def after(session: Session) -> None:
+        for _ in range(int(PATIENCE / PAUSE)):
+            if ANSWERED in (session.bundle / LOG).read_bytes():
+                return
+            await asyncio.sleep(PAUSE)
+
+    ran = await run_turn(agent, command, out, port=Policy("allow"), after=after)
+    opened = Bundle(ran.bundle)
+    with opened.open(opened.manifest.sources[0].native or "") as packed:
+        log = b"".join(inflate(read_chunks(packed)))
+    flaws = [] if ANSWERED in log else [Flaw("answer", "late", "the agent waits for an answer")]
+    if any(isinstance(event, RequestOpened) for event in (*ran.events, *ran.late)):
+        flaws.append(Flaw("answer", "late", "somebody was asked when no turn ran"))
+    asked = [record for record in _records(ran.bundle) if record["type"] == "permission"]
+    if not asked:
+        flaws.append(Flaw("record", "late", "the request is not recorded"))
+    for record in asked:
+        if (
+            record.get("decision", "cancelled") != "cancelled"
+            or record.get("decidedBy", "policy") != "policy"
+        ):
+            said = f"{record.get('decision')} by {record.get('decidedBy')}"
+            flaws.append(Flaw("answer", "late", f"nobody decided, and a record says {said}"))
+    return ran, flaws
+
+
 PLAYS: dict[str, Play] = {
     "completes": Play("says something, makes a call that succeeds, ends the turn", Completed, _plain),
     "asks": Play("asks for a permission, takes the answer, ends the turn", Completed, _asks),
@@ -206,6 +239,7 @@ PLAYS: dict[str, Play] = {
     "secret": Play(
         "asks for a secret (and repeats it in a message, where it can), ends the turn", Completed, _secret
     ),
+    "late": Play("ends the turn, then asks for a permission and waits for the answer", Completed, _late),
     "unknown": Play(
         "sends frames that nobody knows and lines that are no JSON, ends the turn", Completed, _plain
     ),

@@ -142,12 +142,12 @@ class FakeDriver:
         self._outputs.clear()
         self._text.clear()
         if reason == "end_turn":
-            return [*self._closed("ended"), Ended(Completed(reason))]
+            return [*self._closed(), Ended(Completed(reason))]
         if reason == "cancelled":
-            return [*self._closed("ended"), Ended(Interrupted(reason))]
+            return [*self._closed(), Ended(Interrupted(reason))]
         error = said.get("error")
         message = error.get("message") if isinstance(error, dict) else None
-        return [*self._closed("ended"), Ended(Failed(message, reason if isinstance(reason, str) else None))]
+        return [*self._closed(), Ended(Failed(message, reason if isinstance(reason, str) else None))]
 
     def _update(self, update: Json) -> list[Step]:
         call = update.get("toolCallId")
@@ -205,8 +205,18 @@ class FakeDriver:
                     for one in params.get("options") or ()
                 ),
             )
+        if self._prompt is None:
+            return [self._nobody(asked)]
         self._requests[number] = asked
         return [RequestOpened(asked)]
+
+    @staticmethod
+    def _nobody(asked: Waiting) -> Send:
+        """The answer to a request that nobody decides."""
+        permission = isinstance(asked, Permission)
+        result: Json = {"outcome": {"outcome": "cancelled"}} if permission else {"action": "cancel"}
+        frame = {"jsonrpc": "2.0", "id": asked.request_id, "result": result}
+        return Send(msgspec.json.encode(frame), answered_by="policy")
 
     def answer(self, request_id: str, answer: Answer) -> Reply:
         """Answers a request."""
@@ -260,14 +270,17 @@ class FakeDriver:
     def gone(self, exit_code: int | None, signal: str | None) -> list[Step]:
         """The process has ended."""
         if self._prompt is None:
-            return self._closed("ended")
+            return self._closed(gone=True)
         self._prompt = None
         why = f"exit code {exit_code}" if signal is None else str(signal)
         result = Lost(why) if self._taken else NotStarted(why)
-        return [*self._closed("ended"), Ended(result)]
+        return [*self._closed(gone=True), Ended(result)]
 
-    def _closed(self, how: Any) -> list[Step]:
-        steps: list[Step] = [RequestClosed(number, how) for number in self._requests]
+    def _closed(self, *, gone: bool = False) -> list[Step]:
+        steps: list[Step] = []
+        for number, asked in self._requests.items():
+            steps += [] if gone else [self._nobody(asked)]
+            steps.append(RequestClosed(number, "ended"))
         self._requests.clear()
         return steps
 

@@ -5,7 +5,7 @@ script says, step by step. It has no model, no clock of its own and no tools, an
 
 ``python -m callsheet.testing.fake_agent SCRIPT`` where SCRIPT is JSON, or the name of a file with it::
 
-    {"before": [steps], "turn": [steps], "deaf": ["cancel", "eof", "term"]}
+    {"before": [steps], "turn": [steps], "after": [steps], "deaf": ["cancel", "eof", "term"]}
 
 Steps: ``{"say": text}``, ``{"think": text}``, ``{"call": id, "title": text, "input": value}``,
 ``{"output": id, "text": text, "times": n}``, ``{"done": id, "status": word, "output": text}``,
@@ -81,6 +81,9 @@ class Agent:
         self._play(self._script.get("turn", ()))
         if not self._ended:
             self._end("end_turn")
+        if "after" in self._script:
+            self._ended = False
+            self._play(self._script["after"])
 
     def _end(self, reason: str) -> None:
         self._ended = True

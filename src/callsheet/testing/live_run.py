@@ -49,6 +49,8 @@ class Ran(NamedTuple):
 
 During = Callable[[Session, Event], Awaitable[None]]
 """Called with every event of the turn, before the next one is read."""
+After = Callable[[Session], Awaitable[None]]
+"""Called when the turn has ended."""
 
 
 async def run_turn(
@@ -60,6 +62,7 @@ async def run_turn(
     cwd: Path | None = None,
     port: AnswerPort | None = None,
     during: During | None = None,
+    after: After | None = None,
     limits: Limits = QUICK,
     version: str | None = None,
 ) -> Ran:
@@ -73,6 +76,7 @@ async def run_turn(
         cwd: The agent's folder; the one that ``out`` is in, if not given.
         port: Answers what the agent asks.
         during: Does something while the turn runs.
+        after: Does something between the turn's end and the close.
         limits: Bounds.
         version: The agent's version, as it would print it.
     """
@@ -92,6 +96,8 @@ async def run_turn(
             if during is not None:
                 await during(session, event)
         result = await turn.result()
+        if after is not None:
+            await after(session)
     finally:
         closed = await session.close()
     late = [event async for event in session.rest()]

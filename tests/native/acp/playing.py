@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 
-from callsheet.harness._port.frames import log_line, raw_line
 from callsheet.harness.acp.client import Client
 from callsheet.seam import (
     Answer,
@@ -21,9 +19,6 @@ from callsheet.seam import (
     NotServed,
     Opened,
     Permission,
-    RequestClosed,
-    RequestOpened,
-    Send,
     Serve,
     Step,
     UrlAsked,
@@ -31,53 +26,17 @@ from callsheet.seam import (
     Waiting,
     Wish,
 )
-
-CWD = "/home/dev/acme-app"
-TS = "2026-11-30T10:00:00.000Z"
+from tests.native.peers import CWD, SECRET_FORM, Peer
 
 
-class Play:
+class Play(Peer):
     """A client, and everything that came of it."""
 
-    def __init__(self, wish: Wish | None = None, client: Client | None = None) -> None:
-        self.client = client or Client(wish or Wish(cwd=CWD))
-        self.lines: list[bytes] = []
-        self.sent: list[dict[str, Any]] = []
-        self.steps: list[Step] = []
-        self.take(self.client.open())
+    allow = Chosen("ok")
 
-    def take(self, steps: list[Step] | tuple[Step, ...]) -> list[Step]:
-        for step in steps:
-            if isinstance(step, Send):
-                self.sent.append(msgspec.json.decode(step.frame))
-                masked = self.client.mask(step.frame, from_agent=False)
-                self.lines.append(log_line(masked, from_agent=False, ts=TS))
-        self.steps += steps
-        return list(steps)
-
-    def hear(self, frame: Any) -> list[Step]:
-        """The agent sends a frame."""
-        data = frame if isinstance(frame, bytes) else json.dumps(frame).encode()
-        steps = self.client.receive(data)
-        masked = self.client.mask(data, from_agent=True)
-        try:
-            json.loads(masked)
-            self.lines.append(log_line(masked, from_agent=True, ts=TS))
-        except (ValueError, RecursionError):
-            self.lines.append(raw_line(masked, from_agent=True, ts=TS))
-        return self.take(steps)
-
-    def of(self, kind: type) -> list[Any]:
-        return [step for step in self.steps if isinstance(step, kind)]
-
-    @property
-    def open(self) -> list[Waiting]:
-        closed = {one.request_id for one in self.of(RequestClosed)}
-        return [one.request for one in self.of(RequestOpened) if one.request.request_id not in closed]
-
-    @property
-    def data(self) -> bytes:
-        return b"".join(line + b"\n" for line in self.lines)
+    def __init__(self, wish: Wish | None = None, client: Client | None = None, version: int = 1) -> None:
+        self.version = version
+        super().__init__(client or Client(wish or Wish(cwd=CWD)))
 
     # -- shorthands ---------------------------------------------------------------------------------------------
 
@@ -95,22 +54,78 @@ class Play:
         params = {"sessionId": "s1", **params}
         return self.hear({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
-    def answer(self, request_id: str, answer: Answer) -> Any:
-        reply = self.client.answer(request_id, answer)
-        self.take(reply.steps)
-        return reply.receipt
+    @property
+    def result(self) -> Any:
+        """The result of the only turn."""
+        (end,) = self.of(Ended)
+        return end.result
 
-    def start(self, prompt: str = "Go.") -> list[Step]:
-        return self.take(self.client.start(prompt))
+    def stopped(self, reason: str | None = "end_turn", **more: Any) -> None:
+        """The agent ends the turn in its version's way."""
+        if self.version == 1:
+            self.reply({"stopReason": reason, **more})
+        else:
+            self.reply({"messageId": "u1"})
+            self.update("state_update", state="running")
+            self.update("state_update", state="idle", stopReason=reason, **more)
+
+    # -- as every peer ------------------------------------------------------------------------------------------
+
+    def opened(self, **session: Any) -> list[Step]:
+        info = {"name": "toy", "version": "0.1"}
+        capabilities: dict[str, Any] = {"session": {}} if self.version > 1 else {}
+        named = "info" if self.version > 1 else "agentInfo"
+        self.reply({"protocolVersion": self.version, named: info, "capabilities": capabilities})
+        return self.reply({"sessionId": "s1", **session})
+
+    def refuse(self) -> list[Step]:
+        self.reply(error={"code": 1, "message": "not that"})
+        return self.reply(error={"code": 1, "message": "no such thing"})
+
+    def taken(self) -> list[Step]:
+        if self.version == 1:
+            return self.update("agent_message_chunk", content={"type": "text", "text": "I"})
+        self.reply({"messageId": "u1"})
+        return self.update("state_update", state="running")
+
+    def _prompt(self) -> int:
+        return max(int(one["id"]) for one in self.sent if one.get("method") == "session/prompt")
+
+    def _stop(self, reason: str) -> list[Step]:
+        if self.version > 1:
+            return self.update("state_update", state="idle", stopReason=reason)
+        return self.hear({"jsonrpc": "2.0", "id": self._prompt(), "result": {"stopReason": reason}})
+
+    def end(self, **more: Any) -> list[Step]:
+        if self.version > 1:
+            return self.update("state_update", state="idle", stopReason="end_turn", **more)
+        told = {"stopReason": "end_turn", **more}
+        return self.hear({"jsonrpc": "2.0", "id": self._prompt(), "result": told})
+
+    def broken_off(self) -> list[Step]:
+        return self._stop("cancelled")
+
+    def may(self, number: int) -> str:
+        options = [{"optionId": "ok", "name": "Allow", "kind": "allow_once"}]
+        call = {"toolCallId": f"c{number}", "title": "Run it"}
+        self.ask(number, "session/request_permission", toolCall=call, title="May I?", options=options)
+        return str(number)
+
+    def form(self, number: int) -> str:
+        self.ask(number, "elicitation/create", mode="form", message="Key?", requestedSchema=SECRET_FORM)
+        return str(number)
+
+    def withdraw(self, number: int) -> list[Step]:
+        return self.hear({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": number}})
+
+    def undecided(self, frame: dict[str, Any]) -> bool:
+        return frame["result"] in ({"outcome": {"outcome": "cancelled"}}, {"action": "cancel"})
 
 
 def opened(version: int, wish: Wish | None = None, **session: Any) -> Play:
     """A client with an open session."""
-    play = Play(wish)
-    info = {"name": "toy", "version": "0.1"}
-    capabilities: dict[str, Any] = {"session": {}} if version > 1 else {}
-    play.reply({"protocolVersion": version, "info" if version > 1 else "agentInfo": info, "capabilities": capabilities})
-    play.reply({"sessionId": "s1", **session})
+    play = Play(wish, version=version)
+    play.opened(**session)
     return play
 
 
@@ -194,7 +209,7 @@ def replayed(path: Path) -> tuple[Play, int]:
             waiting = next(one for one in play.open if one.request_id == str(frame["id"]))
             answer = answer_of(waiting, frame.get("result"))
             if answer is not None:
-                play.answer(waiting.request_id, answer)
+                play.control(play.client.answer(waiting.request_id, answer))
     return play, prompts
 
 

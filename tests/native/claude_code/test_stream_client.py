@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
-from tests.audit.frames import QUESTION, SUGGESTIONS
 
 from callsheet.harness._port.frames import log_line
-from callsheet.harness._port.units import Hole, native_units
-from callsheet.harness._port.veil import Veil
 from callsheet.harness.claude_code import CLAUDE_CODE_AGENT, CLAUDE_CODE_STREAM
 from callsheet.harness.claude_code.stream.client import Client
-from callsheet.records import ENCODER
 from callsheet.seam import (
     Accepted,
     Answer,
@@ -33,7 +29,6 @@ from callsheet.seam import (
     FormFilled,
     Installed,
     Interrupted,
-    Lost,
     MessagePreview,
     Noted,
     NotStarted,
@@ -47,60 +42,17 @@ from callsheet.seam import (
     Step,
     ThoughtPreview,
     TurnChanged,
-    Unusable,
     Untried,
+    Unusable,
     UrlAsked,
     UrlOpened,
     Wish,
 )
 from callsheet.seam.events import TEXT_BYTES
-from callsheet.testing.desk import Files, MemoryDesk, read_session
-from callsheet.wire.blobs import digest
-from callsheet.wire.lines import split_lines
-
-CWD = "/home/dev/acme-app"
-
-
-def sent(steps: Any) -> list[dict[str, Any]]:
-    return [json.loads(step.frame) for step in steps if isinstance(step, Send)]
-
-
-class Agent:
-    """The other end."""
-
-    def __init__(self, wish: Wish | None = None) -> None:
-        self.client = CLAUDE_CODE_AGENT.driver(wish or Wish(cwd=CWD))
-        self.frames = sent(self.client.open())
-
-    def say(self, **frame: Any) -> list[Step]:
-        steps = self.client.receive(json.dumps(frame).encode())
-        self.frames += sent(steps)
-        return steps
-
-    def reply(self, subtype: str = "success", **members: Any) -> list[Step]:
-        told = {"subtype": subtype, "request_id": self.frames[-1]["request_id"], **members}
-        return self.say(type="control_response", response=told)
-
-    def begun(self) -> None:
-        self.reply(response={})
-        self.frames += sent(self.client.start("go"))
-        self.init()
-
-    def init(self) -> list[Step]:
-        told = {"session_id": "s1", "claude_code_version": "2.1.332", "model": "sonnet"}
-        return self.say(type="system", subtype="init", **told)
-
-    def ask(self, name: str, **request: Any) -> Any:
-        (*_, opened) = self.say(type="control_request", request_id=name, request=request)
-        return opened.request if isinstance(opened, RequestOpened) else opened
-
-    def may(self, name: str, **more: Any) -> Any:
-        told = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "c1"}
-        return self.ask(name, **told, **more)
-
-    def end(self, **members: Any) -> list[Step]:
-        return self.say(type="result", **{"subtype": "success", "is_error": False, **members})
-
+from callsheet.testing.desk import Files, read_session
+from tests.audit.frames import QUESTION, SUGGESTIONS
+from tests.native.claude_code.agent import SESSION, Agent
+from tests.native.peers import CWD, lived, sent
 
 # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -126,20 +78,15 @@ def test_a_wish_is_passed_on_and_an_older_version_is_not_asked_for_what_it_may_n
 
 def test_the_handshake_opens_and_init_says_who_it_is() -> None:
     agent = Agent()
-    assert agent.frames[0]["request"] == {"subtype": "initialize", "hooks": None}
+    assert agent.sent[0]["request"] == {"subtype": "initialize", "hooks": None}
     (opened,) = agent.reply(response={})
     assert isinstance(opened, Opened)
     assert opened.session is None
-    agent.frames += sent(agent.client.start("go"))
+    agent.start()
     again, running = agent.init()
     assert isinstance(again, Opened)
-    assert (again.session, again.version, again.model) == ("s1", "2.1.332", "sonnet")
+    assert (again.session, again.version, again.model) == (SESSION, "2.1.332", "sonnet")
     assert running == TurnChanged("running")
-
-
-def test_a_refused_handshake_is_no_session() -> None:
-    (ended,) = Agent().reply("error", error="no such thing")
-    assert ended == Ended(NotStarted("the agent refused the handshake: no such thing"))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +135,7 @@ def test_words_while_it_runs_and_an_interrupt() -> None:
     agent.begun()
     (words,) = sent(agent.client.steer("also this").steps)
     assert words["message"] == {"role": "user", "content": "also this"}
-    assert words["session_id"] == "s1"
+    assert words["session_id"] == SESSION
     reply = agent.client.interrupt()
     assert reply.receipt == Accepted()
     (asked,) = sent(reply.steps)
@@ -196,29 +143,18 @@ def test_words_while_it_runs_and_an_interrupt() -> None:
     assert reply.steps[-1] == TurnChanged("interrupting")
     assert isinstance(agent.client.interrupt().receipt, Rejected)
     assert isinstance(agent.client.steer("x").receipt, Rejected)
-    agent.frames.append(asked)
+    agent.sent.append(asked)
     assert agent.reply() == [], "it counts only when the turn's own end confirms it"
     assert agent.end(is_error=True, terminal_reason="aborted_tools")[-1] == Ended(Interrupted("aborted_tools"))
 
 
-def test_a_process_that_ends() -> None:
-    before = Agent()
-    (ended,) = before.client.gone(1, None)
-    assert isinstance(ended, Ended)
-    assert isinstance(ended.result, NotStarted)
-    untaken = Agent()
-    untaken.reply(response={})
-    untaken.client.start("go")
-    last = untaken.client.gone(None, "SIGKILL")[-1]
-    assert isinstance(last, Ended)
-    assert isinstance(last.result, NotStarted)
-    taken = Agent()
-    taken.begun()
-    taken.may("q1")
-    closed, settled, lost = taken.client.gone(None, "SIGKILL")
-    assert closed == RequestClosed("q1", "ended")
-    assert settled == TurnChanged("settled")
-    assert lost == Ended(Lost("the agent ended by SIGKILL before the turn did"))
+def test_a_process_that_ends_before_it_took_the_prompt_started_nothing() -> None:
+    agent = Agent()
+    agent.opened()
+    agent.start()
+    assert agent.client.gone(None, "SIGKILL")[-1] == Ended(
+        NotStarted("the agent ended by SIGKILL before the turn did, and never took the prompt")
+    )
 
 
 # -- requests -----------------------------------------------------------------------------------------------------
@@ -236,7 +172,7 @@ def test_a_process_that_ends() -> None:
 def test_a_permission_and_its_answers(option: str, response: Any) -> None:
     agent = Agent()
     agent.begun()
-    asked = agent.may("q1", permission_suggestions=SUGGESTIONS, description="Lists", decision_reason="why")
+    asked = agent.permission("q1", permission_suggestions=SUGGESTIONS, description="Lists", decision_reason="why")
     assert isinstance(asked, Permission)
     assert (asked.call, asked.title, asked.command, asked.reason) == ("c1", "Bash", "ls", "why")
     assert [one.option_id for one in asked.options] == ["allow", "allow:*", "allow:0", "allow:1", "deny"]
@@ -253,24 +189,14 @@ def test_a_permission_and_its_answers(option: str, response: Any) -> None:
     assert isinstance(agent.client.answer("q1", Chosen("allow")).receipt, Rejected)
 
 
-def test_one_request_while_another_is_open_and_one_taken_back() -> None:
-    agent = Agent()
-    agent.begun()
-    agent.may("q1")
-    agent.may("q2")
-    assert agent.client.answer("q1", Chosen("allow")).steps[-1] == RequestClosed("q1", "answered", "allow")
-    steps = agent.say(type="control_cancel_request", request_id="q2")
-    assert steps == [RequestClosed("q2", "withdrawn", "cancelled"), TurnChanged("running")]
-    assert agent.say(type="control_cancel_request", request_id="q2") == []
-
-
 def test_a_cancelled_permission_breaks_the_turn_off() -> None:
     agent = Agent()
     agent.begun()
-    agent.may("q1")
+    agent.permission("q1")
     (frame,) = sent(agent.client.answer("q1", Cancelled()).steps)
     assert frame["request"] == {"subtype": "interrupt"}
-    assert agent.end(is_error=True, terminal_reason="aborted_tools")[0] == RequestClosed("q1", "ended")
+    steps = agent.end(is_error=True, terminal_reason="aborted_tools")
+    assert RequestClosed("q1", "ended") in steps
 
 
 def test_questions() -> None:
@@ -324,7 +250,7 @@ def test_what_we_have_no_answer_to_is_answered_with_an_error() -> None:
     agent = Agent()
     agent.begun()
     agent.ask("m1", subtype="mcp_message", server_name="x")
-    assert agent.frames[-1]["response"] == {
+    assert agent.sent[-1]["response"] == {
         "subtype": "error",
         "request_id": "m1",
         "error": "callsheet has no answer to mcp_message",
@@ -364,19 +290,6 @@ def test_previews_replace_each_other_and_are_bounded() -> None:
     assert agent.say(type="tool_progress", **beat) == [CallPreview(call="c1", running=True)]
     (noted,) = agent.say(type="system", subtype="api_retry", attempt=1, max_retries=10, error="overloaded")
     assert isinstance(noted, Noted)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"", b"nonsense", b"[]", b"5", b'{"type":5}', b'{"type":"stream_event","event":{"index":{}}}',
-     b'{"type":"control_request","request_id":7,"request":[]}', b'{"type":"control_response","response":{}}',
-     b'{"type":"result"}', b"\xff\xfe", b"[" * 5000],
-)
-def test_nothing_that_an_agent_may_send_raises(line: bytes) -> None:
-    agent = Agent()
-    agent.begun()
-    agent.client.receive(line)
-    assert isinstance(agent.client.mask(line, from_agent=True), bytes)
 
 
 # -- captures, played again ---------------------------------------------------------------------------------------
@@ -472,22 +385,4 @@ def test_captures_played_again_give_the_records_of_their_logs(shared: Path) -> N
         files = Files({"/log.jsonl": log})
         (session,) = CLAUDE_CODE_STREAM.sessions("/log.jsonl", files)
         stored = read_session(CLAUDE_CODE_STREAM, session, files)
-        assert lived(log, files) == {stream.id: list(stream.lines) for stream in stored.streams}, where
-
-
-def lived(log: bytes, files: Files) -> dict[str, list[bytes]]:
-    """The records of a log, as a live connection writes them."""
-    desk = MemoryDesk(files)
-    source = desk.source("/log.jsonl", CLAUDE_CODE_AGENT.kind)
-    source.sha256 = digest(log)  # a live log has none yet
-    fold = CLAUDE_CODE_AGENT.fold(desk, Veil(desk), [source])
-    streams: dict[str, list[bytes]] = {}
-    settled = []
-    for unit in native_units(split_lines([log]), fold.reading):
-        assert not isinstance(unit, Hole)
-        settled += fold.feed(source, unit)
-    for name, record in [*settled, *fold.close()]:
-        kept = streams.setdefault(name or "", [])
-        record.seq = len(kept)
-        kept.append(ENCODER.encode(record))
-    return streams
+        assert lived(CLAUDE_CODE_AGENT, log, files) == {stream.id: list(stream.lines) for stream in stored.streams}, where

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Raw
-from tests.native.codex.frames import CWD, THREAD, TURN, Wire
 
-from callsheet.harness._port.frames import log_line
-from callsheet.harness._port.units import Hole, native_units
-from callsheet.harness._port.veil import Veil
-from callsheet.harness.codex import CODEX_AGENT, CODEX_APP_SERVER
-from callsheet.harness.codex.app_server.client import Client
-from callsheet.records import ENCODER
+from callsheet.harness.codex import CODEX_AGENT
 from callsheet.seam import (
     Accepted,
     Answer,
@@ -44,7 +36,6 @@ from callsheet.seam import (
     RequestClosed,
     RequestOpened,
     Send,
-    Step,
     ThoughtPreview,
     TurnChanged,
     Unusable,
@@ -53,56 +44,9 @@ from callsheet.seam import (
     Wish,
 )
 from callsheet.seam.events import OUTPUT_BYTES, OUTPUT_LINES
-from callsheet.testing.desk import Files, MemoryDesk, read_session
-from callsheet.wire.blobs import digest
-from callsheet.wire.lines import split_lines
-
-COMMAND = "item/commandExecution/requestApproval"
-QUESTIONS = "item/tool/requestUserInput"
-ELICITATION = "mcpServer/elicitation/request"
-
-
-def sent(steps: Any) -> list[dict[str, Any]]:
-    return [json.loads(step.frame) for step in steps if isinstance(step, Send)]
-
-
-class Server:
-    """The other end: takes what the client sends, and says what a server would."""
-
-    def __init__(self, wish: Wish | None = None) -> None:
-        self.client = CODEX_AGENT.driver(wish or Wish(cwd=CWD))
-        self.frames = sent(self.client.open())
-
-    def say(self, **frame: Any) -> list[Step]:
-        steps = self.client.receive(json.dumps(frame).encode())
-        self.frames += sent(steps)
-        return steps
-
-    def reply(self, **result: Any) -> list[Step]:
-        return self.say(id=self.frames[-1]["id"], result=result)
-
-    def tell(self, method: str, **params: Any) -> list[Step]:
-        return self.say(method=method, params={"threadId": THREAD, "turnId": TURN, **params})
-
-    def opened(self) -> list[Step]:
-        self.reply(userAgent="callsheet/0.163.0 (Linux)")
-        return self.reply(thread={"id": THREAD}, model="demo")
-
-    def begun(self) -> None:
-        self.opened()
-        self.frames += sent(self.client.start("go"))
-        self.reply(turn={"id": TURN, "status": "inProgress"})
-        self.tell("turn/started", turn={"id": TURN, "status": "inProgress"})
-
-    def ended(self, status: str, error: Any = None) -> list[Step]:
-        return self.tell("turn/completed", turn={"id": TURN, "status": status, "error": error})
-
-    def ask(self, number: Any, method: str, **params: Any) -> Any:
-        (*_, opened) = self.say(
-            id=number, method=method, params={"threadId": THREAD, "turnId": TURN, **params}
-        )
-        return opened.request if isinstance(opened, RequestOpened) else opened
-
+from tests.native.codex.frames import CWD, THREAD, TURN
+from tests.native.codex.server import COMMAND, ELICITATION, QUESTIONS, Server
+from tests.native.peers import sent
 
 # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -110,9 +54,9 @@ class Server:
 def test_a_thread_is_opened_with_raw_events_and_nothing_else_set() -> None:
     server = Server()
     (opened,) = server.opened()
-    assert [frame["method"] for frame in server.frames] == ["initialize", "initialized", "thread/start"]
-    assert server.frames[2]["params"] == {"cwd": CWD, "experimentalRawEvents": True}
-    assert server.frames[0]["params"]["capabilities"] == {"experimentalApi": True}
+    assert [frame["method"] for frame in server.sent] == ["initialize", "initialized", "thread/start"]
+    assert server.sent[2]["params"] == {"cwd": CWD, "experimentalRawEvents": True}
+    assert server.sent[0]["params"]["capabilities"] == {"experimentalApi": True}
     assert isinstance(opened, Opened)
     assert (opened.session, opened.version, opened.model) == (THREAD, "0.163.0", "demo")
     assert [switch.rsplit(" = ")[0] for switch in server.client.launch().switches] == [
@@ -128,9 +72,9 @@ def test_a_thread_is_opened_with_raw_events_and_nothing_else_set() -> None:
 def test_what_is_wished_for_is_asked_for(mode: str, member: str) -> None:
     server = Server(Wish(cwd=CWD, model="m", mode=mode, resume=THREAD))
     server.reply(userAgent="x/0.163.0")
-    assert server.frames[-1]["method"] == "thread/resume"
+    assert server.sent[-1]["method"] == "thread/resume"
     wanted = {"cwd": CWD, "model": "m", member: mode, "threadId": THREAD, "excludeTurns": True}
-    assert server.frames[-1]["params"] == wanted
+    assert server.sent[-1]["params"] == wanted
     assert len(server.client.launch().switches) == 1
 
 
@@ -145,8 +89,8 @@ def test_a_mode_that_there_is_not() -> None:
 def test_a_version_without_raw_events_is_asked_again() -> None:
     server = Server()
     server.reply(userAgent="x/0.50.0")
-    server.say(id=server.frames[-1]["id"], error={"code": -32600, "message": "unknown field"})
-    assert server.frames[-1]["params"] == {"cwd": CWD}
+    server.say(id=server.sent[-1]["id"], error={"code": -32600, "message": "unknown field"})
+    assert server.sent[-1]["params"] == {"cwd": CWD}
     (opened,) = server.reply(thread={"id": THREAD})
     assert isinstance(opened, Opened)
     assert len(server.client.launch().switches) == 1
@@ -155,7 +99,7 @@ def test_a_version_without_raw_events_is_asked_again() -> None:
 def test_no_thread() -> None:
     server = Server(Wish(cwd=CWD, resume="gone"))
     server.reply(userAgent="x/0.163.0")
-    (ended,) = server.say(id=server.frames[-1]["id"], error={"code": -32600, "message": "no rollout found"})
+    (ended,) = server.say(id=server.sent[-1]["id"], error={"code": -32600, "message": "no rollout found"})
     assert ended == Ended(NotStarted("the agent did not go on with the thread: no rollout found"))
     assert server.client.gone(0, None) == []
 
@@ -199,8 +143,8 @@ def test_how_a_turn_ends(status: str, error: Any, result: Any) -> None:
 def test_a_turn_that_never_started() -> None:
     server = Server()
     server.opened()
-    server.frames += sent(server.client.start("go"))
-    steps = server.say(id=server.frames[-1]["id"], error={"code": -1, "message": "busy"})
+    server.start()
+    steps = server.say(id=server.sent[-1]["id"], error={"code": -1, "message": "busy"})
     assert steps[-1] == Ended(NotStarted("busy"))
 
 
@@ -211,26 +155,12 @@ def test_the_end_of_another_thread_s_turn_ends_nothing() -> None:
     assert server.tell("turn/completed", turn={"id": "an earlier one", "status": "completed"}) == []
 
 
-def test_a_server_that_dies() -> None:
-    server = Server()
-    server.begun()
-    server.ask(0, COMMAND, itemId="c")
-    closed, settled, ended = server.client.gone(None, "SIGKILL")
-    assert closed == RequestClosed("0", "ended")
-    assert settled == TurnChanged("settled")
-    assert ended == Ended(Lost("the agent ended by SIGKILL before the turn did"))
-    assert server.client.gone(None, "SIGKILL") == []
-    early = CODEX_AGENT.driver(Wish(cwd=CWD))
-    early.open()
-    assert early.gone(1, None) == [Ended(NotStarted("the agent ended with 1 before it opened a thread"))]
-
-
 def test_interrupting_counts_when_the_server_says_so() -> None:
     server = Server()
     server.opened()
     assert isinstance(server.client.interrupt().receipt, Rejected)
-    server.frames += sent(server.client.start("go"))
-    start = server.frames[-1]["id"]
+    server.start()
+    start = server.sent[-1]["id"]
     reply = server.client.interrupt()
     assert reply.receipt == Accepted()
     assert sent(reply.steps) == []  # the server has not named the turn yet
@@ -373,9 +303,8 @@ def test_several_requests_at_once_and_one_that_goes_away() -> None:
     server.begun()
     for number in (0, 1):
         server.ask(number, COMMAND, itemId=f"c{number}")
-    assert (
-        server.say(id=1, method=COMMAND, params={"threadId": THREAD, "itemId": "c1"}) == []
-    )  # delivered again
+    again = {"threadId": THREAD, "turnId": TURN, "itemId": "c1"}
+    assert server.say(id=1, method=COMMAND, params=again) == []  # delivered again
     assert server.client.answer("0", Chosen("accept")).steps[1:] == (
         RequestClosed("0", "answered", "accept"),
     )
@@ -435,27 +364,6 @@ def test_a_preview_stays_within_its_budget() -> None:
     assert last.omitted_bytes > 0
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"",
-        b"null",
-        b"[]",
-        b"{",
-        b"\xff",
-        b'{"id":9}',
-        b'{"method":1}',
-        b'{"id":0,"method":"item/tool/requestUserInput"}',
-    ],
-)
-def test_nothing_that_a_server_may_send_raises(line: bytes) -> None:
-    server = Server()
-    server.begun()
-    for _ in range(2):
-        assert all(isinstance(step, Send) for step in server.client.receive(line))
-        server.client.mask(line, from_agent=True)
-
-
 # -- what may be written ------------------------------------------------------------------------------------------
 
 
@@ -484,124 +392,3 @@ def test_a_secret_and_raw_reasoning_are_masked_before_they_are_written() -> None
     clean = server.client.mask(frame, from_agent=True)
     assert b"private" not in clean
     assert b"fine" in clean
-
-
-# -- captures, played again ---------------------------------------------------------------------------------------
-
-PLAYED = (
-    *(
-        "approve_accept",
-        "approve_decline",
-        "approve_amend",
-        "approve_untrusted_parallel",
-        "approve_pending_interrupt",
-    ),
-    *(
-        "patch_decline",
-        "patch_session",
-        "request_permissions",
-        "mcp_approval",
-        "user_input",
-        "secret_question",
-    ),
-    *("interrupt_stream", "write_stdin_approval", "api_400", "shell_fail", "subagents_v2", "reasoning"),
-)
-
-
-def answer_of(client: Client, number: str, result: dict[str, Any]) -> Answer:
-    """The answer that stands for a captured one."""
-    asked = client._requests.open[number].waiting
-    if isinstance(asked, Questions):
-        return Answered({name: (tuple(one["answers"]), None) for name, one in result["answers"].items()})
-    if isinstance(asked, FormAsked):
-        return (
-            FormFilled(Raw(json.dumps(result["content"]).encode()))
-            if result["action"] == "accept"
-            else Declined()
-        )
-    told = result.get("decision", result.get("action", "accept"))
-    return Chosen(next(iter(told)) if isinstance(told, dict) else told)
-
-
-def played(client: Client, frames: Iterator[tuple[str, Any]]) -> Iterator[tuple[bool, bytes, list[Step]]]:
-    """A captured conversation with our client in the place of the captured one; every frame, and what came of it."""
-
-    def given(steps: Any) -> Iterator[tuple[bool, bytes, list[Step]]]:
-        steps = list(steps)
-        yield from ((False, step.frame, []) for step in steps if isinstance(step, Send))
-        yield (False, b"", steps)
-
-    yield from given(client.open())
-    opened = False
-    for way, frame in frames:
-        if way == "server":
-            data = json.dumps(frame).encode()
-            steps = client.receive(data)
-            opened = opened or any(isinstance(step, Opened) for step in steps)
-            yield (True, data, [step for step in steps if not isinstance(step, Send)])
-            yield from given(step for step in steps if isinstance(step, Send))
-        elif way != "client":
-            continue
-        elif frame.get("method") == "turn/start" and opened:
-            yield from given(client.start(frame["params"]["input"][0]["text"]))
-        elif frame.get("method") == "turn/interrupt":
-            yield from given(client.interrupt().steps)
-        elif "result" in frame and str(frame["id"]) in client._requests.open:
-            reply = client.answer(str(frame["id"]), answer_of(client, str(frame["id"]), frame["result"]))
-            assert reply.receipt == Accepted()
-            (own,) = sent(reply.steps)
-            assert own == frame  # what a real server took
-            yield from given(reply.steps)
-
-
-@pytest.mark.parametrize("name", PLAYED)
-def test_a_capture_played_again_gives_the_records_of_its_log(name: str, shared: Path) -> None:
-    path = shared / "captures" / "codex" / "0.163.0" / name / "app" / "frames.jsonl"
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    client = CODEX_AGENT.driver(Wish(cwd="/work-demo/acme-app2"))
-    log, steps = b"", []
-    for from_agent, frame, told in played(client, ((one["dir"], one["frame"]) for one in lines)):
-        steps += told
-        if frame:
-            kept = client.mask(frame, from_agent=from_agent)
-            log += log_line(kept, from_agent=from_agent, ts="2026-11-30T10:00:00.000Z") + b"\n"
-    opened = [step.request.request_id for step in steps if isinstance(step, RequestOpened)]
-    closed = [step.request_id for step in steps if isinstance(step, RequestClosed)]
-    assert sorted(opened) == sorted(closed)
-    turns = [
-        one["frame"]["params"]["turn"]["status"]
-        for one in lines
-        if one["dir"] == "server"
-        and one["frame"].get("method") == "turn/completed"
-        and one["frame"]["params"]["threadId"] == client._thread
-    ]
-    results = [type(step.result).__name__.lower() for step in steps if isinstance(step, Ended)]
-    assert results == turns
-    assert turns
-
-    files = Files({"/log.jsonl": log})
-    (session,) = CODEX_APP_SERVER.sessions("/log.jsonl", files)
-    stored = read_session(CODEX_APP_SERVER, session, files)
-    assert lived(log, files) == {stream.id: list(stream.lines) for stream in stored.streams}
-
-
-def lived(log: bytes, files: Files) -> dict[str, list[bytes]]:
-    """The records of a log, as a live connection writes them."""
-    desk = MemoryDesk(files)
-    source = desk.source("/log.jsonl", CODEX_AGENT.kind)
-    source.sha256 = digest(log)  # a live log has none yet
-    fold = CODEX_AGENT.fold(desk, Veil(desk), [source])
-    streams: dict[str, list[bytes]] = {}
-    settled = []
-    for unit in native_units(split_lines([log]), fold.reading):
-        assert not isinstance(unit, Hole)
-        settled += fold.feed(source, unit)
-    for name, record in [*settled, *fold.close()]:
-        kept = streams.setdefault(name or "", [])
-        record.seq = len(kept)
-        kept.append(ENCODER.encode(record))
-    return streams
-
-
-def test_the_wire_of_these_tests_is_a_log_of_this_protocol() -> None:
-    assert CODEX_APP_SERVER.recognises("x", Wire().data)

@@ -65,7 +65,7 @@ def begin() -> None:
 
 
 def answer_to(number: Any, asked: Iterator[dict[str, Any]]) -> Any:
-    return next(frame["result"] for frame in asked if frame.get("id") == number and "method" not in frame)
+    return next(frame.get("result") for frame in asked if frame.get("id") == number and "method" not in frame)
 
 
 def play(name: str) -> None:
@@ -98,6 +98,9 @@ def play(name: str) -> None:
         case "crashes":
             begin()
             os.kill(os.getpid(), signal.SIGKILL)
+        case "late":
+            begin()
+            item("completed", ENDED)
         case "secret":
             question: dict[str, object] = {"id": "q", "header": "T", "question": "Token?", "isSecret": True, "options": None}
             params: dict[str, Any] = {"threadId": THREAD, "itemId": "q1", "questions": [question], "isBlocking": True}
@@ -113,6 +116,10 @@ def play(name: str) -> None:
         case _:
             raise ValueError(name)
     end("completed")
+    if name == "late":
+        wanted = {"itemId": "c2", "command": "ls", "availableDecisions": ["accept", "cancel"]}
+        say(id=0, method="item/commandExecution/requestApproval", params={"threadId": THREAD, **wanted})
+        answer_to(0, asked)
     for _ in asked:
         pass
 

@@ -137,6 +137,7 @@ class Attested:
         self._calls: dict[str, str | None] = {}
         self._turns: dict[str | None, Turn] = {}
         self._revised: dict[tuple[str | None, str], str] = {}
+        self._answering: dict[tuple[str, int | None], tuple[str, Ref]] = {}
         self._answered: dict[tuple[str | None, str], tuple[str, Ref]] = {}
         self._shown: set[tuple[str | None, str]] = set()
 
@@ -156,16 +157,10 @@ class Attested:
             said = self._said(source, unit)
             if said is not None:
                 return said
-        settled = self._inner.feed(source, unit)
         by = _answerer(data) if _ANSWERED in data else None
         if by is not None:
-            ref = _ref(source, unit, "/answered_by")
-            for session, record in settled:
-                if isinstance(record, Permission | InputRequest) and _is_answered(record):
-                    while len(self._answered) >= ANSWERED_MOST:
-                        self._answered.pop(next(iter(self._answered)))
-                    self._answered[(session, record.request_id)] = (by, ref)
-        return self._given(settled)
+            _keep(self._answering, (source.id, unit.line.number), (by, _ref(source, unit, "/answered_by")))
+        return self._given(self._inner.feed(source, unit))
 
     def gap(self, source: SourceEntry, hole: Hole) -> list[Settled]:
         """Bytes that hold no frame."""
@@ -223,8 +218,15 @@ class Attested:
 
     def _credit(self, session: str | None, record: Permission | InputRequest) -> None:
         """Says who answered, where the recorder knows and the source does not say it itself."""
-        known = self._answered.get((session, record.request_id))
-        if known is None or not _is_answered(record):
+        if not _is_answered(record):
+            return
+        key = (session, record.request_id)
+        for told in record.native.refs if record.native is not None else ():
+            # A line that came before any session is folded later than the recorder's word on it.
+            if (told.source, told.line) in self._answering:
+                _keep(self._answered, key, self._answering[(told.source, told.line)])
+        known = self._answered.get(key)
+        if known is None:
             return
         by, ref = known
         if isinstance(record, Permission):
@@ -280,6 +282,13 @@ class Attested:
             self._waiting.append(record)
             return []
         return [Settled(session, record)]
+
+
+def _keep(kept: dict[Any, tuple[str, Ref]], key: Any, value: tuple[str, Ref]) -> None:
+    """Keeps what is known of an answer; of too many the oldest is forgotten."""
+    while len(kept) >= ANSWERED_MOST:
+        kept.pop(next(iter(kept)))
+    kept[key] = value
 
 
 def _answerer(data: bytes) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from callsheet.wire import lossless
 from callsheet.wire.lossless import mark as mark
 
 ABSENT = Raw()
@@ -21,6 +22,11 @@ _FAILS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _items = msgspec.json.Decoder(list[Raw])
 _members = msgspec.json.Decoder(dict[str, Raw])
 _value = msgspec.json.Decoder()
+
+
+def whole_text(data: bytes) -> bytes:
+    """A JSON text as every reader takes it: half characters, for which the fast lane refuses all of it, replaced."""
+    return lossless.clean_text(data) if b"\\u" in data and not lossless.readable(data) else data
 
 
 def is_null(raw: Raw) -> bool:

@@ -81,6 +81,15 @@ class Reading(NamedTuple, Generic[T]):
     loose_text: Callable[[bytes], T] | None = None
 
 
+def unit_of(line: bytes, reading: Reading[T]) -> Unit[T] | None:
+    """A line by itself, for a look at a file; None for one that the fast lane does not take."""
+    try:
+        native = reading.decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return Unit(Line(1, 0, line), 0, line, native)
+
+
 def native_units(lines: Iterable[Line], reading: Reading[T]) -> Iterator[Unit[T] | Hole]:
     """Decodes physical lines in order; a blank line gives nothing."""
     decode = reading.decoder.decode

@@ -3,7 +3,7 @@
 ``shapes`` reads lines, ``fold`` is the pure fold of one connection (a live client feeds it the same),
 ``calls``, ``asks``, ``talk`` and ``terminals`` are its parts, ``survey`` is the first pass over a log,
 ``stored`` the adapter. ``client`` is the driver of a live agent, with ``offers`` (what can be set), ``waiting``
-(what it asks a person), ``lent`` (files and terminals), ``previews``, ``secrets`` and ``sending``; ``live`` lists the
+(what it asks a person), ``lent`` (files and terminals), ``previews`` and ``secrets``; ``live`` lists the
 agents. ``registry/acp.toml`` holds the tables.
 """
 

@@ -1,7 +1,6 @@
 """Requests that an agent makes of a person: permissions and elicitations.
 
-Owns the request ids of a session (JSON-RPC ids repeat between processes: an id that comes again with other
-parameters is another request), permission records with the client's answer as their decision, input requests,
+Owns the names of a session's requests, permission records with the client's answer as their decision, input requests,
 and what marks a value as secret (ASR-283). Who answered is not in the frames (ASR-270).
 
 Must never know: results, messages.
@@ -15,12 +14,12 @@ from callsheet.harness._port import INLINE_MOST
 from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, text_of, value_of
 from callsheet.harness._port.pen import Pen, raw_json
+from callsheet.harness._port.rpc import Id, Names
 from callsheet.harness.acp.calls import Calls, Version
 from callsheet.harness.acp.held import native_of
 from callsheet.records import InputRequest, Option, Permission, Ref, Subject
 from callsheet.registry import Registry
 from callsheet.wire import lossless
-from callsheet.wire.blobs import digest
 
 REFUSALS = ("reject_once", "reject_always")
 
@@ -41,22 +40,6 @@ class Asked(Struct):
     call_id: str | None = None
 
 
-class Names:
-    """The ids of one session's requests: an id that comes again with other parameters is another request."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, list[str]] = {}
-
-    def of(self, name: str, params: Raw) -> tuple[str, int]:
-        """The requestId of a request, and how many requests of this JSON-RPC id there have been."""
-        told = digest(bytes(params))
-        seen = self._seen.setdefault(name, [])
-        if told not in seen:
-            seen.append(told)
-        number = seen.index(told) + 1
-        return name if number == 1 else f"{name}#{number}", number
-
-
 class Asks:
     """The requests of one session."""
 
@@ -70,7 +53,7 @@ class Asks:
         }
         self._names = Names()
 
-    def begin(self, name: str, params: Raw, pointer: str) -> Asked:
+    def begin(self, name: Id, params: Raw, pointer: str) -> Asked:
         """The identity of a request at hand."""
         key, number = self._names.of(name, params)
         ref = self._pen.ref("request", f"{pointer}/params")

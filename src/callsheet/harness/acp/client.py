@@ -11,39 +11,28 @@ Must never know: records, files, clocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
+from callsheet.harness._port import client
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, whole_number_of
+from callsheet.harness._port.rpc import CANCELLED, INVALID, Frame, Id, id_of, message_of
+from callsheet.harness._port.rpc_client import RpcClient
 from callsheet.harness.acp.fold import agent_of
 from callsheet.harness.acp.lent import METHODS, Lent
 from callsheet.harness.acp.offers import SETTINGS, Offer, offers_of
 from callsheet.harness.acp.previews import Previews
 from callsheet.harness.acp.secrets import Secrets
-from callsheet.harness.acp.sending import (
-    CANCELLED,
-    INTERNAL,
-    INVALID,
-    NOT_FOUND,
-    message_of,
-    notification,
-    refusal,
-    request,
-)
-from callsheet.harness.acp.shapes import Frame, frames_in, id_text
-from callsheet.harness.acp.waiting import ASKS, Requests
+from callsheet.harness.acp.shapes import frames_in
+from callsheet.harness.acp.waiting import ASKS, RPC, Requests
 from callsheet.registry import load
 from callsheet.seam import (
     Ability,
-    Accepted,
-    Answer,
     Can,
     Cannot,
     Completed,
-    Ended,
     Failed,
     Interrupted,
     Launch,
@@ -53,12 +42,12 @@ from callsheet.seam import (
     Opened,
     Rejected,
     Reply,
+    RequestClosed,
     Send,
     Served,
     Step,
     TurnChanged,
     TurnResult,
-    TurnState,
     Untried,
     Wish,
 )
@@ -71,31 +60,21 @@ ELICITATION: dict[str, Any] = {"form": {}, "url": {}}
 NOT_TAKEN = frozenset({-32600, -32601, -32602, -32000, -32002})
 """Errors of a v1 prompt that say that it was never taken: a bad request, no login, no such session."""
 LOGIN_WANTED = -32000
-OPEN_MOST = 200
-"""Requests of the agent that wait at once; more are refused."""
 
 
-class Turn(Struct):
+class Turn(client.Turn):
     """The turn that runs.
 
     Attributes:
-        request: Id of its prompt.
         accepted: v2: the prompt was answered.
         running: The agent showed that it is at work.
-        blocked: v2: it said that it cannot go on without a person.
-        interrupted: We asked it to break off.
-        state: What was last said of it.
     """
 
-    request: str
     accepted: bool = False
     running: bool = False
-    blocked: bool = False
-    interrupted: bool = False
-    state: TurnState = "starting"
 
 
-class Client:
+class Client(RpcClient[Turn]):
     """The driver of one connection.
 
     Args:
@@ -105,29 +84,26 @@ class Client:
         lends: Offers an agent of version 1 our files and terminals: one that can do without works as it always does.
     """
 
+    rpc = RPC
+
     def __init__(
         self, wish: Wish, arguments: tuple[str, ...] = (), client_version: str = "0", *, lends: bool = True
     ) -> None:
-        self.wish = wish
+        super().__init__(wish)
+        self._requests: Requests = Requests()
+        self._previews: Previews = Previews()
+        self._masks: Secrets = Secrets()
         self._lends = lends
         self._arguments = arguments
         self._info = {**CLIENT, "version": client_version}
         self._version = NEWEST
         self._asked_for = NEWEST
-        self._count = 0
-        self._pending: dict[str, Callable[[Frame], list[Step]]] = {}
         self._agent: tuple[str, str | None] | None = None
         self._abilities: list[Ability] = []
         self._logins: list[str] = []
         self._session: str | None = None
         self._offers: dict[str, Offer] = {}
-        self._opened = False
-        self._over = False
-        self._turn: Turn | None = None
-        self._requests = Requests()
-        self._previews = Previews()
         self._lent = Lent()
-        self._secrets = Secrets()
         self._ends = {
             row.value: row.then
             for row in load("acp").terminal_status
@@ -159,7 +135,7 @@ class Client:
     def _initialized(self, frame: Frame) -> list[Step]:
         if frame.error:
             if self._asked_for == OLDEST:
-                return self._no_session("the agent refused the handshake", frame.error)
+                return self._unopened("the agent refused the handshake", frame.error)
             self._asked_for = OLDEST
             old = {
                 "protocolVersion": OLDEST,
@@ -216,7 +192,7 @@ class Client:
                 if self.wish.resume is None
                 else "the agent did not go on with it"
             )
-            return self._no_session(what, frame.error)
+            return self._unopened(what, frame.error)
         result = members_of(frame.result)
         if self.wish.resume is None:
             self._session = text_of(result.get("sessionId", ABSENT))
@@ -241,7 +217,7 @@ class Client:
 
             def done(frame: Frame, name: str = setting, value: str = wanted) -> list[Step]:
                 if frame.error:
-                    return self._no_session(f"the agent did not set the {name} {value}", frame.error)
+                    return self._unopened(f"the agent did not set the {name} {value}", frame.error)
                 told = offers_of(members_of(frame.result), self._version)
                 was = self._offers[name]
                 self._offers |= told or {name: msgspec.structs.replace(was, current=value)}
@@ -268,28 +244,26 @@ class Client:
             )
         ]
 
-    def _no_session(self, what: str, error: Raw = ABSENT) -> list[Step]:
-        """The session cannot be opened, or not as it was wished for: nothing has run."""
-        self._over = True
+    def _unopened(self, what: str, error: Raw = ABSENT) -> list[Step]:
         told = members_of(error)
         if whole_number_of(told.get("code", ABSENT)) == LOGIN_WANTED and self._logins:
             what += f"; it wants a login first ({', '.join(self._logins)})"
         said = message_of(error)
-        return [Ended(NotStarted(f"{what}: {said}" if said else what))]
+        return self._no_session(f"{what}: {said}" if said else what)
 
     # -- turns --------------------------------------------------------------------------------------------------
 
     def start(self, prompt: str) -> list[Step]:
         """Sends a prompt."""
-        params = {"sessionId": self._session, "prompt": [{"type": "text", "text": prompt}]}
-        sent = self._request("session/prompt", params, self._prompt_answered)
-        self._turn = Turn(str(self._count - 1))
-        return [TurnChanged("starting"), sent]
+        turn = self._turn = Turn()
 
-    def _prompt_answered(self, frame: Frame) -> list[Step]:
-        turn = self._turn
-        if turn is None or frame.id != turn.request:
-            return []
+        def said(frame: Frame) -> list[Step]:
+            return self._prompt_answered(frame, turn) if self._turn is turn else []
+
+        params = {"sessionId": self._session, "prompt": [{"type": "text", "text": prompt}]}
+        return [TurnChanged("starting"), self._request("session/prompt", params, said)]
+
+    def _prompt_answered(self, frame: Frame, turn: Turn) -> list[Step]:
         if frame.error:
             code = whole_number_of(members_of(frame.error).get("code", ABSENT))
             message = message_of(frame.error)
@@ -335,35 +309,17 @@ class Client:
             return self._end(self._result(update))
         return []
 
-    def _changed(self, state: TurnState) -> list[Step]:
-        turn = self._turn
-        if turn is None or turn.state == state or (turn.interrupted and state != "settled"):
-            return []
-        turn.state = state
-        return [TurnChanged(state)]
-
-    def _end(self, result: TurnResult) -> list[Step]:
-        steps: list[Step] = [*self._requests.ended(), *self._changed("settled"), Ended(result)]
-        self._turn = None
-        self._previews.over()
-        return steps
-
     # -- what the agent sends -----------------------------------------------------------------------------------
 
     def receive(self, frame: bytes) -> list[Step]:
         """One line of the agent."""
         return [step for one in frames_in(frame, from_agent=True) for step in self._frame(one)]
 
-    def _frame(self, frame: Frame) -> list[Step]:
-        if frame.method is None:
-            then = self._pending.pop(frame.id or "", None)
-            return then(frame) if then is not None and not self._over else []
-        if frame.id is not None:
-            return self._asked(frame)
-        if frame.method == "session/update":
-            return self._updated(members_of(frame.params))
-        if frame.method == "$/cancel_request":
-            return self._taken_back(id_text(members_of(frame.params).get("requestId", ABSENT)))
+    def _notified(self, method: str, params: dict[str, Raw]) -> list[Step]:
+        if method == "session/update":
+            return self._updated(params)
+        if method == "$/cancel_request":
+            return self._taken_back(id_of(params.get("requestId", ABSENT)))
         return []
 
     def _updated(self, params: dict[str, Raw]) -> list[Step]:
@@ -383,33 +339,23 @@ class Client:
             return steps
         return [*steps, *self._previews.update(name, update)]
 
+    def _waiting(self) -> int:
+        return super()._waiting() + len(self._lent)
+
     def _asked(self, frame: Frame) -> list[Step]:
-        """A request of the agent."""
-        assert frame.method is not None
-        if len(self._requests.open) + len(self._lent) >= OPEN_MOST:
-            return [Send(refusal(frame.number, INTERNAL, f"{OPEN_MOST} requests wait already"))]
         if frame.method in METHODS and self._version == 1 and self._lends:
             return self._lent.asked(frame)
         if frame.method not in ASKS:
-            return [Send(refusal(frame.number, NOT_FOUND, f"method not found: {frame.method}"))]
+            return [self._not_found(frame)]
         ask = self._requests.asked(frame, self._session)
         if ask is None:
-            return [Send(refusal(frame.number, INVALID, "the request is not understood"))]
-        if self._turn is not None and self._turn.interrupted:
-            return [Send(ask.cancelled())]
-        return [*self._requests.opened(ask), *self._changed("waiting")]
+            return [self._refused(frame, INVALID, "the request is not understood")]
+        return self._asks(ask)
 
-    def _taken_back(self, number: str | None) -> list[Step]:
-        """The agent does not wait for an answer any more."""
+    def _taken_back(self, number: Id | None) -> list[Step]:
+        """The agent does not wait for an answer any more; the protocol wants one all the same."""
         lent = self._lent.taken_back(number)
-        if lent:
-            return lent
-        return [*self._requests.taken_back(number), *self._goes_on()]
-
-    def _goes_on(self) -> list[Step]:
-        """No request is open any more: the turn runs on, unless (v2) the agent said that it waits for more."""
-        blocked = self._turn is not None and self._turn.blocked
-        return self._changed("running") if not self._requests.open and not blocked else []
+        return lent or self._withdrawn(lambda ask: id_of(ask.wire) == number, "cancelled", answers=True)
 
     def served(self, key: str, outcome: Served | NotServed) -> list[Step]:
         """Answers a file or terminal request."""
@@ -420,59 +366,20 @@ class Client:
 
     # -- controls -----------------------------------------------------------------------------------------------
 
-    def answer(self, request_id: str, answer: Answer) -> Reply:
-        """Answers an open request."""
-        given = self._requests.answer(request_id, answer)
-        if isinstance(given, Rejected):
-            return Reply(given)
-        return Reply(Accepted(), (Send(given.frame), given.closed, *self._goes_on()))
-
     def steer(self, text: str) -> Reply:
         """The protocol has no request for it."""
         del text
         return Reply(Rejected("the protocol has no way to add words to a running turn"))
 
-    def interrupt(self) -> Reply:
+    def _break_off(self, turn: Turn) -> list[Step]:
         """Cancels the turn: every open request is answered 'cancelled', as the protocol demands."""
-        turn = self._turn
-        if turn is None:
-            return Reply(Rejected("no turn is running"))
-        if turn.interrupted:
-            return Reply(Rejected("the agent has been asked to stop already"))
-        steps: list[Step] = [Send(notification("session/cancel", {"sessionId": self._session}))]
-        steps += self._requests.all_cancelled()
-        steps += self._changed("interrupting")
-        turn.interrupted = True
-        return Reply(Accepted(), tuple(steps))
-
-    def close(self) -> list[Step]:
-        """Nothing: the end of the pipe ends the connection."""
-        return []
+        del turn
+        steps: list[Step] = [Send(RPC.notification("session/cancel", sessionId=self._session))]
+        for ask in self._requests.all():
+            steps += [Send(ask.unanswered), RequestClosed(ask.key, "answered", "cancelled")]
+        return steps
 
     def gone(self, exit_code: int | None, signal: str | None) -> list[Step]:
         """The agent's process has ended."""
-        how = (
-            f"by {signal}" if signal else "without an exit code" if exit_code is None else f"with {exit_code}"
-        )
-        opened, over = self._opened, self._over
-        self._over = True
-        self._pending.clear()
         self._lent.clear()
-        if self._turn is not None:
-            return self._end(Lost(f"the agent ended {how} before the turn did"))
-        closed = self._requests.ended()
-        if not opened and not over:
-            return [*closed, Ended(NotStarted(f"the agent ended {how} before it opened a session"))]
-        return closed
-
-    def mask(self, frame: bytes, *, from_agent: bool) -> bytes:
-        """The frame without the answers to secret questions."""
-        return self._secrets.masked(frame, from_agent=from_agent)
-
-    # -- frames -------------------------------------------------------------------------------------------------
-
-    def _request(self, method: str, params: dict[str, Any], then: Callable[[Frame], list[Step]]) -> Send:
-        number = self._count
-        self._count += 1
-        self._pending[str(number)] = then
-        return Send(request(number, method, params))
+        return super().gone(exit_code, signal)

@@ -17,6 +17,7 @@ from callsheet.harness._port import Desk
 from callsheet.harness._port.fold import Settled, Tray
 from callsheet.harness._port.parts import ABSENT, members_of, part_at, text_of, whole_number_of
 from callsheet.harness._port.pen import Pen, raw_json
+from callsheet.harness._port.rpc import Frame, Id, id_of
 from callsheet.harness._port.units import Hole, Reading, Unit
 from callsheet.harness._port.veil import Veil, original_of
 from callsheet.harness.acp.agents import Agents
@@ -24,7 +25,7 @@ from callsheet.harness.acp.asks import Asked, Asks
 from callsheet.harness.acp.calls import VERSIONS, Calls
 from callsheet.harness.acp.held import as_role
 from callsheet.harness.acp.replies import Replies
-from callsheet.harness.acp.shapes import Frame, LogLine, frames_of, id_text, log_reading, received
+from callsheet.harness.acp.shapes import LogLine, frames_of, log_reading, received
 from callsheet.harness.acp.talk import Talk
 from callsheet.harness.acp.terminals import Terminals
 from callsheet.harness.acp.updates import GOES_ON, UPDATES, Context
@@ -124,7 +125,7 @@ class Fold:
         self._early: list[tuple[SourceEntry, Unit[LogLine], str | None, Frame | None]] = []
         self._origin: list[Ref] = []
         self._coming: list[Ref] = []
-        self._requests: dict[tuple[bool, str], Request] = {}
+        self._requests: dict[tuple[bool, Id | None], Request] = {}
         self._version = VERSIONS[self.known.version or 1]
         self._agent = self.known.agent
         # Refs of frames that come before their session are made with this pen; it writes nothing.
@@ -275,7 +276,7 @@ class Fold:
     def _frame(self, source: SourceEntry, unit: Unit[LogLine], frame: Frame, alone: bool) -> None:
         request = None
         if frame.method is None:
-            request = self._requests.pop((not frame.from_agent, frame.id or ""), None) or self._guess(frame)
+            request = self._requests.pop((not frame.from_agent, frame.id), None) or self._guess(frame)
             kind = f"{request.method} response" if request is not None else "response"
             name = request.session if request is not None else None
         else:
@@ -313,7 +314,7 @@ class Fold:
         params = members_of(frame.params)
         name = text_of(params.get("sessionId", ABSENT))
         if name is None and frame.method == "elicitation/create":
-            about = self._requests.get((False, id_text(params.get("requestId", ABSENT)) or ""))
+            about = self._requests.get((False, id_of(params.get("requestId", ABSENT))))
             name = (about.session if about is not None else None) or self._last
         return name
 
@@ -418,7 +419,7 @@ class Fold:
         method, pointer = frame.method, frame.pointer
         if method == "session/prompt" and not frame.from_agent:
             session.lived = True
-            session.talk.prompt(frame.id or "", frame.params, pointer, self._version.null_clears)
+            session.talk.prompt(frame.id, frame.params, pointer, self._version.null_clears)
             self._ask(frame, session.id, session.pen.ref("start", f"{pointer}/params"))
             return True
         if method in ("session/request_permission", "elicitation/create") and frame.from_agent:
@@ -464,7 +465,7 @@ class Fold:
             ended = talk.end(frame.id, members_of(frame.error), f"{pointer}/error")
         elif self._version.null_clears:
             name = text_of(members_of(frame.result).get("messageId", ABSENT))
-            talk.prompt_accepted(frame.id or "", name, pointer)
+            talk.prompt_accepted(frame.id, name, pointer)
             if "stopReason" not in members_of(frame.result):
                 session.pen.cited()
                 talk.begin(session.pen.ref("start", f"{pointer}/result"), None, True)

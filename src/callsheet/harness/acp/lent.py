@@ -12,8 +12,8 @@ from typing import NamedTuple
 from msgspec import Raw
 
 from callsheet.harness._port.parts import ABSENT, mark, members_of, text_of
-from callsheet.harness.acp.sending import CANCELLED, INTERNAL, INVALID, MISSING, refusal, response
-from callsheet.harness.acp.shapes import Frame, id_text
+from callsheet.harness._port.rpc import CANCELLED, INTERNAL, INVALID, MISSING, Frame, Id, id_of
+from callsheet.harness.acp.waiting import RPC
 from callsheet.seam import NotServed, Send, Serve, Served, Step
 
 METHODS = frozenset(
@@ -51,7 +51,7 @@ class Lent:
         """A request: passed on to the shell."""
         assert frame.method is not None
         if mark(frame.params) != b"{":
-            return [Send(refusal(frame.number, INVALID, "params must be an object"))]
+            return [Send(RPC.refusal(frame.number, INVALID, "params must be an object"))]
         self._count += 1
         key = f"{frame.method} {self._count}"
         terminal = text_of(members_of(frame.params).get("terminalId", ABSENT))
@@ -68,19 +68,19 @@ class Lent:
         if asked is None:
             return [], None
         if isinstance(outcome, NotServed):
-            return [Send(refusal(asked.number, CODES[outcome.kind], outcome.reason))], None
+            return [Send(RPC.refusal(asked.number, CODES[outcome.kind], outcome.reason))], None
         text = text_of(members_of(outcome.result).get("output", ABSENT))
         read = asked.method == "terminal/output" and asked.terminal is not None and text is not None
-        return [Send(response(asked.number, outcome.result))], (
+        return [Send(RPC.response(asked.number, outcome.result))], (
             (asked.terminal or "", text or "") if read else None
         )
 
-    def taken_back(self, number: str | None) -> list[Step]:
+    def taken_back(self, number: Id | None) -> list[Step]:
         """The agent does not wait for an answer any more; the protocol wants one all the same."""
         for key, asked in list(self._open.items()):
-            if id_text(asked.number) == number:
+            if id_of(asked.number) == number:
                 del self._open[key]
-                return [Send(refusal(asked.number, CANCELLED, "cancelled"))]
+                return [Send(RPC.refusal(asked.number, CANCELLED, "cancelled"))]
         return []
 
     def clear(self) -> None:

@@ -15,6 +15,7 @@ from base64 import b64decode, b64encode
 
 from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, members_of, part_at, value_of
+from callsheet.harness._port.rpc import Id
 from callsheet.harness.acp.shapes import frames_in
 from callsheet.wire import lossless
 from callsheet.wire.masks import hidden, masked, spellings
@@ -30,7 +31,7 @@ class Secrets:
 
     def __init__(self) -> None:
         self._forms: list[bytes] = []
-        self._asked: dict[str, tuple[bool, frozenset[str]]] = {}
+        self._asked: dict[Id | None, tuple[bool, frozenset[str]]] = {}
 
     def masked(self, frame: bytes, *, from_agent: bool) -> bytes:
         """A frame as it may be written."""

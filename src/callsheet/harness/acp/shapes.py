@@ -10,14 +10,15 @@ Must never know: what a frame means for a session, records.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.frames import FROM_AGENT, received_at
-from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, text_of
-from callsheet.harness._port.units import Reading, Unit
+from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, whole_text
+from callsheet.harness._port.rpc import Frame, frame_in
+from callsheet.harness._port.units import Reading, Unit, unit_of
 from callsheet.wire import lossless
 
 CLIENT_METHODS = frozenset(
@@ -77,32 +78,6 @@ class LogLine(Struct, gc=False):
     error: Raw = ABSENT
 
 
-class Frame(NamedTuple):
-    """One JSON-RPC frame.
-
-    Attributes:
-        from_agent: Who sent it.
-        pointer: Where it stands in its line.
-        id: The id of a request or response as text, numbers and strings alike; None on a notification.
-        method: None on a response.
-        params: Parameters of a request or notification.
-        result: Of a response.
-        error: Of a response.
-        number: The id as it is written.
-        raw: All of it.
-    """
-
-    from_agent: bool
-    pointer: str
-    id: str | None
-    method: str | None
-    params: Raw
-    result: Raw
-    error: Raw
-    number: Raw = ABSENT
-    raw: Raw = ABSENT
-
-
 def _loose(value: dict[str, Any]) -> LogLine:
     """``dir`` and times are of any type already; the rest is raw: nothing can be refused."""
     return LogLine(dir=value.get("dir"), ts=value.get("ts"), ms=value.get("ms"), t=value.get("t"))
@@ -143,51 +118,22 @@ def frames_of(unit: Unit[LogLine]) -> Iterator[Frame]:
 
 def frames_in(data: bytes, *, from_agent: bool) -> list[Frame]:
     """The frames of a line as it went over the pipe: one, those of a batch, or none where it holds none."""
-    if b"\\u" in data and not lossless.readable(data):
-        # Half characters: the fast lane refuses the whole text, and a client must not miss an answer for them.
-        data = lossless.clean_text(data)
-    raw = Raw(data.strip(b" \t\r\n"))
+    raw = Raw(whole_text(data).strip(b" \t\r\n"))
     parts = items_of(raw) if mark(raw) == b"[" else [raw]
     return [frame for part in parts for frame in _frame(part, "", from_agent)]
 
 
 def _frame(raw: Raw, pointer: str, from_agent: bool | None) -> Iterator[Frame]:
-    members = members_of(raw)
-    method = text_of(members.get("method", ABSENT))
-    number = members.get("id", ABSENT)
-    answer = "result" in members or "error" in members
-    if method is None and not (answer and number and not is_null(number)):
-        return
-    if from_agent is None:
-        from_agent = method not in CLIENT_METHODS
-    yield Frame(
-        from_agent,
-        pointer,
-        id_text(number),
-        method,
-        members.get("params", ABSENT),
-        members.get("result", ABSENT),
-        members.get("error", ABSENT),
-        number,
-        raw,
-    )
-
-
-def id_text(raw: Raw) -> str | None:
-    """A JSON-RPC id as text: a string's own text, a number as it is written."""
-    if not raw or is_null(raw):
-        return None
-    words = text_of(raw)
-    return words if words is not None else bytes(raw).decode("utf-8", "replace")
+    frame = frame_in(raw, from_agent=from_agent is not False, pointer=pointer)
+    if frame is not None:
+        sender = frame.method not in CLIENT_METHODS if from_agent is None else from_agent
+        yield frame if sender == frame.from_agent else frame._replace(from_agent=sender)
 
 
 def says_acp(data: bytes) -> bool:
     """Whether one line is a frame of this protocol, and of no other that speaks JSON-RPC."""
-    try:
-        line = log_reading.decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    for frame in frames_of(Unit(line=None, start=0, data=data, native=line)):  # type: ignore[arg-type]
+    unit = unit_of(data, log_reading)
+    for frame in frames_of(unit) if unit is not None else ():
         params = members_of(frame.params)
         if frame.method == "initialize":
             # MCP writes a date here, the Codex app server nothing.

@@ -15,12 +15,13 @@ from msgspec import Raw
 
 from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, members_of, text_of, value_of, whole_number_of
+from callsheet.harness._port.rpc import Frame, Id
 from callsheet.harness._port.units import Hole, Unit, native_units
 from callsheet.harness._port.veil import Veil, original_of
 from callsheet.harness.acp.fold import SESSIONS_MOST, WAITING_MOST, Known, agent_of
 from callsheet.harness.acp.replies import Replies
 from callsheet.harness.acp.secrets import words_of
-from callsheet.harness.acp.shapes import Frame, LogLine, frames_of, log_reading
+from callsheet.harness.acp.shapes import LogLine, frames_of, log_reading
 from callsheet.records import Ref, SourceEntry
 from callsheet.wire.blobs import digest
 
@@ -67,7 +68,7 @@ class Survey:
         self._negotiated: int | None = None
         self._offered: int | None = None
         self._marked: int | None = None
-        self._requests: dict[tuple[bool, str], Asked] = {}
+        self._requests: dict[tuple[bool, Id | None], Asked] = {}
         self._replies: dict[str, Replies] = {}
         self.units = 0
 
@@ -123,7 +124,7 @@ class Survey:
             self._marked = version
 
     def _answer(self, unit: Unit[LogLine], frame: Frame) -> None:
-        asked = self._requests.pop((not frame.from_agent, frame.id or ""), NOBODY)
+        asked = self._requests.pop((not frame.from_agent, frame.id), NOBODY)
         method, params = asked.method, asked.params
         result = members_of(frame.result)
         if method == "initialize" or (not method and "protocolVersion" in result):

@@ -21,6 +21,7 @@ from callsheet.harness._port.parts import (
     whole_number_of,
 )
 from callsheet.harness._port.pen import Pen, number
+from callsheet.harness._port.rpc import Id
 from callsheet.harness.acp.held import CITED_MOST, REVISIONS_MOST, Held, hold, native_of, revise_at
 from callsheet.harness.acp.parts import block_part
 from callsheet.records import (
@@ -72,7 +73,7 @@ class Open(Struct):
 
     turn_id: str
     begin: Ref
-    prompt: str | None = None
+    prompt: Id | None = None
 
 
 class Prompt(Struct):
@@ -97,7 +98,7 @@ class Talk:
         self._count = 0
         self._turns: list[Open] = []
         self._turn_count = 0
-        self._prompts: dict[str, Prompt] = {}
+        self._prompts: dict[Id | None, Prompt] = {}
 
     # -- messages -----------------------------------------------------------------------------------------------
 
@@ -187,7 +188,7 @@ class Talk:
 
     # -- prompts and turns --------------------------------------------------------------------------------------
 
-    def prompt(self, request: str, params: Raw, pointer: str, echoes: bool) -> None:
+    def prompt(self, request: Id | None, params: Raw, pointer: str, echoes: bool) -> None:
         """A person's prompt begins a turn; where the agent will echo it (v2), the message waits for its id."""
         self.flush()
         pen = self._pen
@@ -223,7 +224,7 @@ class Talk:
         self._open = spoken
         self.flush()
 
-    def prompt_accepted(self, request: str, message_id: str | None, pointer: str) -> None:
+    def prompt_accepted(self, request: Id | None, message_id: str | None, pointer: str) -> None:
         """v2: the agent says which message a prompt became."""
         prompt = self._prompts.pop(request, None)
         if prompt is not None and not (message_id is not None and message_id in self._known):
@@ -231,7 +232,7 @@ class Talk:
             named = self._pen.ref("named", f"{pointer}/result") if message_id is not None else None
             self._write_prompt(prompt.content, message_id, prompt.ts, named)
 
-    def begin(self, ref: Ref, prompt: str | None, joins: bool, silent: bool = False) -> None:
+    def begin(self, ref: Ref, prompt: Id | None, joins: bool, silent: bool = False) -> None:
         """A turn begins; in v2 (``joins``) a prompt, or the running state, within a turn belongs to it.
 
         Args:
@@ -255,7 +256,7 @@ class Talk:
         record.native = native_of([turn.begin, *more])
         self._pen.revise(f"turn {turn.turn_id}", record)
 
-    def end(self, prompt: str | None, said: dict[str, Raw], pointer: str, role: str = "end") -> bool:
+    def end(self, prompt: Id | None, said: dict[str, Raw], pointer: str, role: str = "end") -> bool:
         """A turn ends: of this prompt, or (v2) the one that runs; False when none does.
 
         Args:

@@ -1,87 +1,37 @@
-"""What the agent asks of a person, and the frames that answer it.
+"""What the agent asks of a person, and what answers it in the protocol's words.
 
-Owns the open requests of a connection: permissions with every option as offered, forms and URLs (which are shown and
-never opened), their ids (those of the records), and what each answer is in the protocol's words. Each is answered
-once. A URL that a person agrees to open is 'accept', which says no more than that.
+Owns: permissions with every option as offered, forms and URLs, their ids (those of the records), and how each kind
+takes an answer. 'Cancelled' is the protocol's word for a request that nobody decides.
 
 Must never know: who answers, records, turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
+from callsheet.harness._port.asking import Ask, Asking, Fit, Told, action_of, elicited, option_in
 from callsheet.harness._port.forms import secrets_of
-from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, part_at, text_of, value_of
-from callsheet.harness.acp.asks import Names, option_of
-from callsheet.harness.acp.sending import response
-from callsheet.harness.acp.shapes import Frame, id_text
-from callsheet.seam import (
-    Answer,
-    Cancelled,
-    Chosen,
-    Declined,
-    FormAsked,
-    FormFilled,
-    Permission,
-    Rejected,
-    RequestClosed,
-    RequestOpened,
-    Send,
-    Step,
-    UrlAsked,
-    UrlOpened,
-    Waiting,
-)
+from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, part_at, text_of
+from callsheet.harness._port.rpc import Frame, Names, Rpc
+from callsheet.harness.acp.asks import option_of
+from callsheet.seam import Answer, Cancelled, FormAsked, Permission, Rejected, UrlAsked, Waiting
 
 PERMISSION, ELICITATION = "session/request_permission", "elicitation/create"
 ASKS = frozenset({PERMISSION, ELICITATION})
 """Methods by which an agent asks a person."""
 NO_TITLE = "Permission"
-CANCELLED: dict[str, dict[str, Any]] = {
-    PERMISSION: {"outcome": {"outcome": "cancelled"}},
-    ELICITATION: {"action": "cancel"},
-}
+RPC = Rpc(jsonrpc="2.0")
+"""How frames are written."""
 
 
-class Ask(Struct):
-    """One open request.
-
-    Attributes:
-        number: Its JSON-RPC id, as the agent wrote it.
-        method: Which kind.
-        waiting: What a person sees.
-    """
-
-    number: Raw
-    method: str
-    waiting: Waiting
-
-    def cancelled(self) -> bytes:
-        """The frame that answers it with nothing chosen."""
-        return response(self.number, CANCELLED[self.method])
-
-
-class Given(NamedTuple):
-    """An answer on its way.
-
-    Attributes:
-        frame: What is sent.
-        closed: What readers are told.
-    """
-
-    frame: bytes
-    closed: RequestClosed
-
-
-class Requests:
+class Requests(Asking):
     """The requests of one connection."""
 
     def __init__(self) -> None:
-        self.open: dict[str, Ask] = {}
+        super().__init__(FITS, RPC.response)
         self._names: dict[str | None, Names] = {}
 
     def asked(self, frame: Frame, main: str | None) -> Ask | None:
@@ -92,57 +42,17 @@ class Requests:
             main: The session that a request without one is about.
         """
         params = members_of(frame.params)
-        if mark(frame.params) != b"{":
+        if mark(frame.params) != b"{" or frame.id is None:
             return None
         session = text_of(params.get("sessionId", ABSENT)) or main
-        key, _ = self._names.setdefault(session, Names()).of(frame.id or "", frame.params)
-        while key in self.open:
-            # The agent uses an id again that still waits: an answer to either goes out under that id.
-            key += "'"
+        key, _ = self._names.setdefault(session, Names()).of(frame.id, frame.params)
         number = Raw(bytes(frame.number))
-        if frame.method == PERMISSION:
-            return Ask(number, PERMISSION, _permission(key, params))
-        waiting = _elicitation(key, params)
-        return Ask(number, ELICITATION, waiting) if waiting is not None else None
-
-    def opened(self, ask: Ask) -> list[Step]:
-        """Keeps a request until it is answered."""
-        self.open[ask.waiting.request_id] = ask
-        return [RequestOpened(ask.waiting)]
-
-    def answer(self, request_id: str, answer: Answer) -> Given | Rejected:
-        """Answers an open request, if the answer fits it."""
-        ask = self.open.get(request_id)
-        if ask is None:
-            return Rejected("the request is not open any more")
-        told = FITS[type(ask.waiting)](ask.waiting, answer)
-        if isinstance(told, Rejected):
-            return told
-        del self.open[request_id]
-        result, said = told
-        return Given(response(ask.number, result), RequestClosed(request_id, "answered", said))
-
-    def all_cancelled(self) -> list[Step]:
-        """Answers every open request with nothing chosen."""
-        steps: list[Step] = []
-        for key, ask in list(self.open.items()):
-            steps += [Send(ask.cancelled()), RequestClosed(key, "answered", "cancelled")]
-        self.open.clear()
-        return steps
-
-    def taken_back(self, number: str | None) -> list[Step]:
-        """The agent cancels a request of its own; it still wants an answer."""
-        for key, ask in list(self.open.items()):
-            if id_text(ask.number) == number:
-                del self.open[key]
-                return [Send(ask.cancelled()), RequestClosed(key, "withdrawn", "cancelled")]
-        return []
-
-    def ended(self) -> list[Step]:
-        """The turn is over: what was not answered will not be."""
-        closed: list[Step] = [RequestClosed(key, "ended") for key in self.open]
-        self.open.clear()
-        return closed
+        permission = frame.method == PERMISSION
+        waiting = _permission(key, params) if permission else _elicitation(key, params)
+        if waiting is None:
+            return None
+        nobody = CANCELLED if permission else action_of("cancel", None)
+        return Ask(waiting=waiting, wire=number, unanswered=RPC.response(number, nobody))
 
 
 # -- what is asked ----------------------------------------------------------------------------------------------
@@ -187,50 +97,18 @@ def _elicitation(key: str, params: dict[str, Raw]) -> Waiting | None:
 
 # -- what is answered -------------------------------------------------------------------------------------------
 
-Told = tuple[dict[str, Any], str] | Rejected
+CANCELLED: dict[str, Any] = {"outcome": {"outcome": "cancelled"}}
+"""The answer to a permission that nobody decides."""
 
 
-def _to_permission(asked: Waiting, answer: Answer) -> Told:
-    assert isinstance(asked, Permission)
+def _to_permission(ask: Ask, answer: Answer) -> Told:
     if isinstance(answer, Cancelled):
-        return CANCELLED[PERMISSION], "cancelled"
-    if not isinstance(answer, Chosen):
-        return Rejected("a permission is answered by one of its options, or cancelled")
-    if answer.option_id not in {option.option_id for option in asked.options}:
-        return Rejected(f"no option {answer.option_id} was offered")
-    if answer.words is not None:
-        return Rejected("no option of this protocol takes words")
-    return {"outcome": {"outcome": "selected", "optionId": answer.option_id}}, answer.option_id
+        return CANCELLED, "cancelled"
+    chosen = option_in(ask, answer)
+    if isinstance(chosen, Rejected):
+        return chosen
+    return {"outcome": {"outcome": "selected", "optionId": chosen}}, chosen
 
 
-def _to_form(asked: Waiting, answer: Answer) -> Told:
-    if isinstance(answer, FormFilled):
-        if mark(answer.content) != b"{" or not isinstance(value_of(answer.content), dict):
-            return Rejected("a form is answered by a JSON object")
-        return {"action": "accept", "content": answer.content}, "accept"
-    return _refused(asked, answer)
-
-
-def _to_url(asked: Waiting, answer: Answer) -> Told:
-    return ({"action": "accept"}, "accept") if isinstance(answer, UrlOpened) else _refused(asked, answer)
-
-
-def _refused(asked: Waiting, answer: Answer) -> Told:
-    if isinstance(answer, Declined):
-        return {"action": "decline"}, "decline"
-    if isinstance(answer, Cancelled):
-        return CANCELLED[ELICITATION], "cancel"
-    what = (
-        "a URL is opened, declined or cancelled"
-        if isinstance(asked, UrlAsked)
-        else "a form is filled, declined or cancelled"
-    )
-    return Rejected(what)
-
-
-FITS: dict[type, Callable[[Waiting, Answer], Told]] = {
-    Permission: _to_permission,
-    FormAsked: _to_form,
-    UrlAsked: _to_url,
-}
+FITS: dict[type, Fit] = {Permission: _to_permission, **elicited()}
 """How each kind of request takes an answer."""

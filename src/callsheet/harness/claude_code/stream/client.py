@@ -13,9 +13,19 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
-from callsheet.harness._port.parts import ABSENT, items_of, members_of, text_of, value_of, whole_number_of
+from callsheet.harness._port import client
+from callsheet.harness._port.client import OPEN_MOST, TOO_MANY
+from callsheet.harness._port.parts import (
+    ABSENT,
+    items_of,
+    members_of,
+    text_of,
+    value_of,
+    whole_number_of,
+    whole_text,
+)
 from callsheet.harness.claude_code.stream.masks import Masks
 from callsheet.harness.claude_code.stream.previews import Previews
 from callsheet.harness.claude_code.stream.waiting import Requests, failure
@@ -28,24 +38,20 @@ from callsheet.seam import (
     Can,
     Cancelled,
     Completed,
-    Ended,
     Failed,
     Interrupted,
     Launch,
     Lost,
-    Noted,
     NotStarted,
     Opened,
     Permission,
     Questions,
     Rejected,
     Reply,
-    RequestOpened,
     Send,
     Step,
     TurnChanged,
     TurnResult,
-    TurnState,
     Wish,
 )
 
@@ -63,21 +69,17 @@ OWN_TURN = "human"
 """Origin of a turn that a prompt began; any other began by itself, when a task in the background ended."""
 
 
-class Turn(Struct):
+class Turn(client.Turn):
     """The turn that runs.
 
     Attributes:
-        interrupted: We asked it to break off.
         begun: The agent has taken the prompt.
-        state: What was last said of it.
     """
 
-    interrupted: bool = False
     begun: bool = False
-    state: TurnState = "starting"
 
 
-class Client:
+class Client(client.Client[Turn]):
     """The driver of one connection.
 
     Args:
@@ -85,17 +87,12 @@ class Client:
     """
 
     def __init__(self, wish: Wish) -> None:
-        self.wish = wish
-        self._count = 0
-        self._pending: dict[str, Callable[[dict[str, Raw]], list[Step]]] = {}
+        super().__init__(wish)
+        self._requests: Requests = Requests()
+        self._previews: Previews = Previews()
+        self._masks: Masks = Masks()
         self._session: str | None = None
         self._version = wish.version
-        self._opened = False
-        self._over = False
-        self._turn: Turn | None = None
-        self._requests = Requests()
-        self._previews = Previews()
-        self._masks = Masks()
         self._ends = [row for row in load("claude-code").terminal_status if row.entity == "turn"]
 
     # -- opening ------------------------------------------------------------------------------------------------
@@ -121,10 +118,8 @@ class Client:
 
     def _initialized(self, response: dict[str, Raw]) -> list[Step]:
         if text_of(response.get("subtype", ABSENT)) != "success":
-            self._over = True
             said = text_of(response.get("error", ABSENT))
-            why = f"the agent refused the handshake: {said}" if said else "the agent refused the handshake"
-            return [Ended(NotStarted(why))]
+            return self._no_session(f"the agent refused the handshake{f': {said}' if said else ''}")
         self._opened = True
         return [self._says_who()]
 
@@ -156,13 +151,6 @@ class Client:
             "session_id": self._session or "",
         }
         return Send(msgspec.json.encode(told))
-
-    def _changed(self, state: TurnState) -> list[Step]:
-        turn = self._turn
-        if turn is None or turn.state == state or (turn.interrupted and state != "settled"):
-            return []
-        turn.state = state
-        return [TurnChanged(state)]
 
     def _ended(self, frame: dict[str, Raw]) -> list[Step]:
         """A result frame ends our turn, unless the agent began it by itself, or has more of our words to work on."""
@@ -197,27 +185,23 @@ class Client:
             case _:
                 return Lost(f"the agent ended the turn with a word that is not known: {reason}")
 
-    def _end(self, result: TurnResult) -> list[Step]:
-        steps: list[Step] = [*self._requests.ended(), *self._changed("settled"), Ended(result)]
-        self._turn = None
-        self._previews.over()
-        return steps
+    def _unended(self, turn: Turn, why: str) -> TurnResult:
+        return Lost(why) if turn.begun else NotStarted(f"{why}, and never took the prompt")
 
     # -- what the agent sends -----------------------------------------------------------------------------------
 
     def receive(self, frame: bytes) -> list[Step]:
         """One line of the agent."""
-        members = members_of(Raw(frame))
+        members = members_of(Raw(whole_text(frame)))
         match text_of(members.get("type", ABSENT)):
             case "control_response":
                 response = members_of(members.get("response", ABSENT))
-                then = self._pending.pop(text_of(response.get("request_id", ABSENT)) or "", None)
-                return then(response) if then is not None and not self._over else []
+                return self._heard(text_of(response.get("request_id", ABSENT)), response)
             case "control_request":
                 return self._asked(members)
             case "control_cancel_request":
-                closed = self._requests.withdrawn(text_of(members.get("request_id", ABSENT)) or "")
-                return [closed, *self._goes_on()] if closed is not None else []
+                name = text_of(members.get("request_id", ABSENT))
+                return self._withdrawn(lambda ask: ask.wire == name, "cancelled")
             case "result":
                 return self._ended(members)
             case "system":
@@ -248,16 +232,15 @@ class Client:
     def _asked(self, members: dict[str, Raw]) -> list[Step]:
         name = text_of(members.get("request_id", ABSENT))
         request = members_of(members.get("request", ABSENT))
-        if name is None or name in self._requests.open:
+        if name is None:
             return []
-        waiting = self._requests.asked(name, request)
-        if waiting is None:
+        if len(self._requests.open) >= OPEN_MOST:
+            return [Send(failure(name, TOO_MANY))]
+        ask = self._requests.asked(name, request)
+        if ask is None:
             subtype = text_of(request.get("subtype", ABSENT))
             return [Send(failure(name, f"callsheet has no answer to {subtype}"))]
-        return [*self._changed("waiting"), RequestOpened(waiting)]
-
-    def _goes_on(self) -> list[Step]:
-        return self._changed("running") if not self._requests.open else []
+        return self._asks(ask)
 
     # -- controls -----------------------------------------------------------------------------------------------
 
@@ -270,10 +253,7 @@ class Client:
             and isinstance(ask.waiting, Permission | Questions)
         ):
             return self.interrupt()
-        given = self._requests.answer(request_id, answer)
-        if isinstance(given, Rejected):
-            return Reply(given)
-        return Reply(Accepted(), (Send(given.frame), given.closed, *self._goes_on()))
+        return super().answer(request_id, answer)
 
     def steer(self, text: str) -> Reply:
         """Adds words to the running turn: the agent takes them up between two requests to its model."""
@@ -282,56 +262,22 @@ class Client:
             return Reply(Rejected("no turn is running"))
         return Reply(Accepted(), (self._prompt(text),))
 
-    def interrupt(self) -> Reply:
-        """Asks the agent to break the turn off; it takes open requests back itself."""
-        turn = self._turn
-        if turn is None:
-            return Reply(Rejected("no turn is running"))
-        if turn.interrupted:
-            return Reply(Rejected("the agent has been asked to stop already"))
-        steps = self._changed("interrupting")
-        turn.interrupted = True
+    def _break_off(self, turn: Turn) -> list[Step]:
+        """Asks the agent; it takes open requests back itself."""
+        del turn
 
         def said(response: dict[str, Raw]) -> list[Step]:
             if text_of(response.get("subtype", ABSENT)) == "success":
                 return []
-            return [
-                Noted(
-                    f"the agent did not stop: {text_of(response.get('error', ABSENT)) or 'no reason given'}"
-                )
-            ]
+            return self._unless("the agent did not stop", text_of(response.get("error", ABSENT)))
 
-        return Reply(Accepted(), (self._control({"subtype": "interrupt"}, said), *steps))
-
-    def close(self) -> list[Step]:
-        """Nothing: the end of the pipe ends the connection."""
-        return []
-
-    def gone(self, exit_code: int | None, signal: str | None) -> list[Step]:
-        """The agent's process has ended."""
-        how = (
-            f"by {signal}" if signal else "without an exit code" if exit_code is None else f"with {exit_code}"
-        )
-        opened, over, turn = self._opened, self._over, self._turn
-        self._over = True
-        self._pending.clear()
-        if turn is not None:
-            why = f"the agent ended {how} before the turn did"
-            return self._end(Lost(why) if turn.begun else NotStarted(f"{why}, and never took the prompt"))
-        closed: list[Step] = [*self._requests.ended()]
-        if not opened and not over:
-            return [*closed, Ended(NotStarted(f"the agent ended {how} before it opened a session"))]
-        return closed
-
-    def mask(self, frame: bytes, *, from_agent: bool) -> bytes:
-        """The frame without answers to secret questions."""
-        return self._masks.masked(frame, from_agent=from_agent)
+        return [self._control({"subtype": "interrupt"}, said)]
 
     # -- frames -------------------------------------------------------------------------------------------------
 
     def _control(self, request: dict[str, Any], then: Callable[[dict[str, Raw]], list[Step]]) -> Send:
         self._count += 1
         name = f"{PREFIX}{self._count}"
-        self._pending[name] = then
+        self._expect(name, then)
         told = {"type": "control_request", "request_id": name, "request": request}
         return Send(msgspec.json.encode(told))

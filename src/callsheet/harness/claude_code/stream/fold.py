@@ -57,7 +57,6 @@ class Fold:
         self._session: str | None = None
         self._callers: dict[str, str] = {}
         self._origin: list[Ref] = []
-        self.parents: dict[str, str] = {}
         """Native id of an agent's stream to that of the stream that started it."""
 
     # -- in and out ---------------------------------------------------------------------------------------------
@@ -196,7 +195,6 @@ class Fold:
         )
         if home is not None:
             record.parent = Parent(session=stream_id(home), call_id=above.seen.sole(parent))
-            self.parents[name] = home
         pen.stream.write(record)
         track = Track(self._desk, pen, self._registry, main.version)
         track.seen.servers = main.seen.servers

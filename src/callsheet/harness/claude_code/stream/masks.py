@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from msgspec import Raw
 
+from callsheet.harness._port import masks
+from callsheet.harness._port.masks import Hidden
 from callsheet.harness._port.parts import ABSENT, members_of, text_of, value_of
 from callsheet.harness.claude_code.stream.asks import WAITING_MOST, secrets_in, words_in
-from callsheet.wire.masks import hidden, masked, spellings
 
 
 class Secrets:
@@ -46,20 +47,14 @@ class Secrets:
         return []
 
 
-class Masks:
+class Masks(masks.Masks):
     """Masks the frames of one connection, in their order."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._secrets = Secrets()
-        self._forms: list[bytes] = []
 
-    def masked(self, data: bytes, *, from_agent: bool) -> bytes:
-        """A frame as it may be written; of the same length, and JSON if it was."""
-        for part in self._secrets.of(members_of(Raw(data)), from_agent=from_agent):
-            text = bytes(part)
-            if len(text) > 2:
-                data = data.replace(text, hidden(text))
-            for word in words_in(value_of(part)):
-                forms = {*self._forms, *spellings(word)}
-                self._forms = sorted(forms, key=lambda form: (-len(form), form))
-        return masked(data, self._forms)[0] if self._forms else data
+    def hides(self, frame: Raw, *, from_agent: bool) -> Hidden:
+        """Answers to secret questions."""
+        parts = self._secrets.of(members_of(frame), from_agent=from_agent)
+        return Hidden(parts, [word for part in parts for word in words_in(value_of(part))])

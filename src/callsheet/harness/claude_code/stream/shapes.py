@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from callsheet.harness._port.frames import FROM_AGENT, received_at
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, value_of
-from callsheet.harness._port.units import Reading, Unit
+from callsheet.harness._port.units import Reading, Unit, unit_of
 from callsheet.harness.claude_code.shapes import (
     NativeLine,
     NativeMessage,
@@ -206,11 +206,10 @@ def _renamed(decided: Raw) -> Raw:
 
 def is_frame(data: bytes) -> bool:
     """Whether one line is a frame of this protocol, and no line of a stored session."""
-    try:
-        line = reading.decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    unit = unit_of(data, reading)
+    if unit is None or unit.native is None:
         return False
-    raw = line.frame if line.frame else Raw(data)
+    raw = unit.native.frame or Raw(data)
     members = members_of(raw)
     kind = text_of(members.get("type", ABSENT))
     if kind not in TYPES or "sessionId" in members:

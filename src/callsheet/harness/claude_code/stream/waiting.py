@@ -1,8 +1,9 @@
 """What the agent asks its host, and the frames that answer it.
 
-Owns the open requests of a connection: ``can_use_tool`` (a permission, or the questions of AskUserQuestion) and MCP
-elicitations. Ids and options are those of the records (``asks``). Each request is answered once. Only a refusal takes
-words: they reach the model as the call's result.
+Owns: ``can_use_tool`` (a permission, or the questions of AskUserQuestion) and MCP elicitations, and how each takes an
+answer. Ids and options are those of the records (``asks``). Only a refusal takes words: they reach the model as the
+call's result. A call that nobody decides is answered with an error, as the protocol has no word for it; an
+elicitation has 'cancel'.
 
 Must never know: who answers, records, turns.
 """
@@ -13,25 +14,31 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
+from callsheet.harness._port.asking import (
+    Ask,
+    Asking,
+    Fit,
+    Told,
+    action_of,
+    answers_in,
+    elicited,
+    option_in,
+)
+from callsheet.harness._port.client import UNDECIDED
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, value_of
 from callsheet.harness.claude_code.asides import ASKS, questions_of
 from callsheet.harness.claude_code.stream.asks import ALL, DENY, options_of, secrets_in
 from callsheet.seam import (
     Answer,
-    Answered,
-    Cancelled,
     Chosen,
     Declined,
     FormAsked,
-    FormFilled,
     Permission,
     Questions,
     Rejected,
-    RequestClosed,
     UrlAsked,
-    UrlOpened,
     Waiting,
 )
 
@@ -40,58 +47,21 @@ REFUSED = "Permission was refused."
 UNANSWERED = "The questions were not answered."
 
 
-class Ask(Struct):
-    """One open request: what a person sees, and the members of the frame."""
-
-    waiting: Waiting
-    members: dict[str, Raw]
-
-
-class Given(Struct):
-    """An answer on its way: what is sent, and what readers are told."""
-
-    frame: bytes
-    closed: RequestClosed
-
-
-class Requests:
+class Requests(Asking):
     """The requests of one connection."""
 
     def __init__(self) -> None:
-        self.open: dict[str, Ask] = {}
+        super().__init__(FITS, success)
 
-    def asked(self, name: str, members: dict[str, Raw]) -> Waiting | None:
-        """Keeps a request until it is answered; None for one that is not understood."""
+    def asked(self, name: str, members: dict[str, Raw]) -> Ask | None:
+        """A request; None for one that is not understood."""
         kept = {member: Raw(bytes(raw)) for member, raw in members.items()}
-        made = {"can_use_tool": _permission, "elicitation": _elicitation}.get(
-            text_of(members.get("subtype", ABSENT)) or ""
-        )
-        waiting = made(name, kept) if made is not None else None
-        if waiting is not None:
-            self.open[name] = Ask(waiting, kept)
-        return waiting
-
-    def answer(self, name: str, answer: Answer) -> Given | Rejected:
-        """Answers an open request, if the answer fits it; ``Cancelled`` is an interrupt, and none of these."""
-        ask = self.open.get(name)
-        if ask is None:
-            return Rejected("the request is not open any more")
-        told = FITS[type(ask.waiting)](ask, answer)
-        if isinstance(told, Rejected):
-            return told
-        del self.open[name]
-        response, said = told
-        return Given(success(name, response), RequestClosed(name, "answered", said))
-
-    def withdrawn(self, name: str) -> RequestClosed | None:
-        """The agent takes a request back."""
-        return RequestClosed(name, "withdrawn", "cancelled") if self.open.pop(name, None) else None
-
-    def ended(self) -> list[RequestClosed]:
-        """The turn is over: what was not answered will not be."""
-        closed = [RequestClosed(name, "ended") for name in self.open]
-        self.open.clear()
-        return closed
+        make, nobody = MADE.get(text_of(members.get("subtype", ABSENT)) or "", (None, None))
+        waiting = make(name, kept) if make is not None else None
+        if waiting is None:
+            return None
+        unanswered = failure(name, UNDECIDED) if nobody is None else success(name, nobody)
+        return Ask(waiting=waiting, wire=name, unanswered=unanswered, members=kept)
 
 
 def success(name: str, response: Any) -> bytes:
@@ -144,23 +114,23 @@ def _elicitation(name: str, members: dict[str, Raw]) -> Waiting | None:
     return FormAsked(request_id=name, title=title, schema=schema, secret=secret)
 
 
-# -- how it is answered -------------------------------------------------------------------------------------------
+MADE: dict[str, tuple[Callable[[str, dict[str, Raw]], Waiting | None], Any]] = {
+    "can_use_tool": (_permission, None),
+    "elicitation": (_elicitation, action_of("cancel", None)),
+}
+"""What a person sees of each kind of request, and the answer of one that nobody decides; None for an error."""
 
-Told = tuple[Any, str] | Rejected
+
+# -- how it is answered -------------------------------------------------------------------------------------------
 
 
 def _to_permission(ask: Ask, answer: Answer) -> Told:
-    waiting = ask.waiting
-    assert isinstance(waiting, Permission)
-    if not isinstance(answer, Chosen):
-        return Rejected("a permission is answered by one of its options, or cancelled")
-    chosen = answer.option_id
-    if chosen not in {option.option_id for option in waiting.options}:
-        return Rejected(f"no option {chosen} was offered")
+    chosen = option_in(ask, answer)
+    if isinstance(chosen, Rejected):
+        return chosen
     if chosen == DENY:
-        return {"behavior": "deny", "message": answer.words or REFUSED}, DENY
-    if answer.words is not None:
-        return Rejected("only a refusal takes words")
+        words = answer.words if isinstance(answer, Chosen) else None
+        return {"behavior": "deny", "message": words or REFUSED}, DENY
     told: dict[str, Any] = {"behavior": "allow", "updatedInput": ask.members.get("input", Raw(b"{}"))}
     number = chosen.partition(":")[2]
     if number:
@@ -174,42 +144,14 @@ def _to_questions(ask: Ask, answer: Answer) -> Told:
     assert isinstance(waiting, Questions)
     if isinstance(answer, Declined):
         return {"behavior": "deny", "message": UNANSWERED}, "declined"
-    if not isinstance(answer, Answered):
-        return Rejected("questions are answered one by one, or declined")
+    given = answers_in(ask, answer)
+    if isinstance(given, Rejected):
+        return given
     texts = {question.id: question.text for question in waiting.questions}
-    if strange := sorted(set(answer.answers) - set(texts)):
-        return Rejected(f"no question {strange[0]} was asked")
-    given = {
-        texts[name]: ", ".join([*chosen, *([words] if words else [])])
-        for name, (chosen, words) in answer.answers.items()
-    }
+    answers = {texts[name]: ", ".join(words) for name, words in given.items()}
     asked = members_of(ask.members.get("input", ABSENT))
-    return {"behavior": "allow", "updatedInput": {**asked, "answers": given}}, "answered"
+    return {"behavior": "allow", "updatedInput": {**asked, "answers": answers}}, "answered"
 
 
-def _to_form(_ask: Ask, answer: Answer) -> Told:
-    if isinstance(answer, FormFilled):
-        if not isinstance(value_of(answer.content), dict):
-            return Rejected("a form is answered by a JSON object")
-        return {"action": "accept", "content": answer.content}, "accept"
-    return _refused(answer, "a form is filled, declined or cancelled")
-
-
-def _to_url(_ask: Ask, answer: Answer) -> Told:
-    if isinstance(answer, UrlOpened):
-        return {"action": "accept"}, "accept"
-    return _refused(answer, "a URL is opened, declined or cancelled")
-
-
-def _refused(answer: Answer, what: str) -> Told:
-    word = "decline" if isinstance(answer, Declined) else "cancel" if isinstance(answer, Cancelled) else None
-    return ({"action": word}, word) if word else Rejected(what)
-
-
-FITS: dict[type, Callable[[Ask, Answer], Told]] = {
-    Permission: _to_permission,
-    Questions: _to_questions,
-    FormAsked: _to_form,
-    UrlAsked: _to_url,
-}
+FITS: dict[type, Fit] = {Permission: _to_permission, Questions: _to_questions, **elicited()}
 """How each kind of request takes an answer."""

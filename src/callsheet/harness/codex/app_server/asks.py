@@ -1,8 +1,7 @@
 """Requests of the server: approvals, reviews, questions, elicitations.
 
-Owns the request ids of a thread (JSON-RPC ids begin again in every process: an id that comes again with other
-parameters is another request), permissions with the client's answer as their decision, input requests without what
-was asked for as a secret (ASR-283), and the reviews of a model that stand for an approval (decision 6).
+Owns the names of a thread's requests, permissions with the client's answer as their decision, input requests without
+what was asked for as a secret (ASR-283), and the reviews of a model that stand for an approval (decision 6).
 ``serverRequest/resolved`` says only that a request is gone: no decision. Who answered is not in the frames (ASR-270).
 
 Must never know: results, messages.
@@ -17,15 +16,14 @@ from msgspec import Raw, Struct
 from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, text_of, value_of
 from callsheet.harness._port.pen import Pen, raw_json, utc_of_ms
+from callsheet.harness._port.rpc import Frame, Names
 from callsheet.harness.codex.app_server.calls import Calls
-from callsheet.harness.codex.app_server.shapes import Frame
 from callsheet.harness.codex.app_server.survey import ELICITATION, QUESTIONS
 from callsheet.harness.codex.asides import answer_of, questions_in
 from callsheet.harness.codex.secrets import questions_of
 from callsheet.records import Actor, InputRequest, Native, Option, Permission, Ref, Review, Subject
 from callsheet.registry import Registry, first
 from callsheet.wire import lossless
-from callsheet.wire.blobs import digest
 
 APPROVALS = frozenset(
     {
@@ -74,20 +72,17 @@ class Asks:
             if row.entity == "input_request" and row.value
         }
         self._kinds = {row.value: row.then for row in registry.terminal_status if row.entity == "option"}
-        self._seen: dict[str, list[str]] = {}
+        self._names = Names()
 
-    def begin(self, frame: Frame, name: str, method: str) -> Asked | None:
+    def begin(self, frame: Frame) -> Asked | None:
         """A request; None for one that no record is made of."""
-        if not (method in APPROVALS or method in (QUESTIONS, ELICITATION)):
+        method = frame.method or ""
+        if frame.id is None or not (method in APPROVALS or method in (QUESTIONS, ELICITATION)):
             return None
-        told = digest(bytes(frame.params))
-        seen = self._seen.setdefault(name, [])
-        if told not in seen:
-            seen.append(told)
-        number = seen.index(told) + 1
+        key, number = self._names.of(frame.id, frame.params)
         params = {member: Raw(bytes(raw)) for member, raw in members_of(frame.params).items()}
         ref = self._pen.ref("request", f"{frame.pointer}/params")
-        asked = Asked(name if number == 1 else f"{name}#{number}", number > 1, method, params, ref)
+        asked = Asked(key, number > 1, method, params, ref)
         if self._pen.has(f"ask {asked.key}"):
             self._pen.cited()  # delivered again
             self._pen.unmapped(f"{method} (again)")

@@ -11,31 +11,28 @@ Must never know: records, files, clocks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
-from callsheet.harness._port.parts import ABSENT, members_of, text_of, value_of
+from callsheet.harness._port import client
+from callsheet.harness._port.parts import ABSENT, members_of, text_of, value_of, whole_text
+from callsheet.harness._port.rpc import Frame, frame_in, id_of, message_of
+from callsheet.harness._port.rpc_client import RpcClient
 from callsheet.harness.codex.app_server.masks import Masks
 from callsheet.harness.codex.app_server.previews import Previews
-from callsheet.harness.codex.app_server.shapes import Frame, frame_in, id_text
-from callsheet.harness.codex.app_server.waiting import Requests
+from callsheet.harness.codex.app_server.waiting import RPC, Requests
 from callsheet.harness.codex.talk import error_of
 from callsheet.seam import (
     Ability,
     Accepted,
-    Answer,
     Can,
     Cannot,
     Completed,
-    Ended,
     Failed,
     Interrupted,
     Launch,
     Lost,
-    Noted,
     NotStarted,
     Opened,
     Rejected,
@@ -44,7 +41,6 @@ from callsheet.seam import (
     Step,
     TurnChanged,
     TurnResult,
-    TurnState,
     Wish,
 )
 
@@ -53,25 +49,20 @@ SANDBOXES = frozenset({"read-only", "workspace-write", "danger-full-access"})
 """Words for a mode: when the server asks, or what a command may touch."""
 SWITCHES = ("initialize: capabilities.experimentalApi = true", "thread/start: experimentalRawEvents = true")
 """The reporting switches that are set (decision 14): the server then reports raw response items."""
-NOT_FOUND = -32601
 _VERSION = re.compile(r"/(\d+\.\d+[\w.+-]*)")
 
 
-class Turn(Struct):
+class Turn(client.Turn):
     """The turn that runs.
 
     Attributes:
         id: Its id, once the server told it.
-        interrupted: We asked, or will ask, it to break off.
-        state: What was last said of it.
     """
 
     id: str | None = None
-    interrupted: bool = False
-    state: TurnState = "starting"
 
 
-class Client:
+class Client(RpcClient[Turn]):
     """The driver of one connection.
 
     Args:
@@ -79,20 +70,18 @@ class Client:
         client_version: Our version, for the handshake.
     """
 
+    session_word = "a thread"
+    rpc = RPC
+
     def __init__(self, wish: Wish, client_version: str = "0") -> None:
-        self.wish = wish
+        super().__init__(wish)
+        self._requests: Requests = Requests()
+        self._previews: Previews = Previews()
+        self._masks: Masks = Masks()
         self._info = {"name": "callsheet", "title": "callsheet", "version": client_version}
-        self._count = 0
-        self._pending: dict[str, Callable[[Frame], list[Step]]] = {}
         self._version: str | None = None
         self._thread: str | None = None
         self._raw = wish.resume is None
-        self._opened = False
-        self._over = False
-        self._turn: Turn | None = None
-        self._requests = Requests()
-        self._previews = Previews()
-        self._masks = Masks()
 
     # -- opening ------------------------------------------------------------------------------------------------
 
@@ -107,14 +96,14 @@ class Client:
 
     def _initialized(self, frame: Frame) -> list[Step]:
         if frame.error:
-            return self._no_session("the agent refused the handshake", frame.error)
+            return self._unopened("the agent refused the handshake", frame.error)
         told = _VERSION.search(text_of(members_of(frame.result).get("userAgent", ABSENT)) or "")
         self._version = told.group(1) if told is not None else self.wish.version
         mode = self.wish.mode
         if mode is not None and mode not in APPROVALS | SANDBOXES:
             offered = ", ".join(sorted(APPROVALS | SANDBOXES))
             return self._no_session(f"no mode {mode}; offered: {offered}")
-        return [Send(_json({"method": "initialized"})), self._open_thread()]
+        return [Send(RPC.notification("initialized")), self._open_thread()]
 
     def _open_thread(self) -> Send:
         wish = self.wish
@@ -137,7 +126,7 @@ class Client:
                 self._raw = False  # a version that does not know raw events
                 return [self._open_thread()]
             what = "opened no thread" if self.wish.resume is None else "did not go on with the thread"
-            return self._no_session(f"the agent {what}", frame.error)
+            return self._unopened(f"the agent {what}", frame.error)
         result = members_of(frame.result)
         thread = members_of(result.get("thread", ABSENT))
         self._thread = text_of(thread.get("id", ABSENT))
@@ -164,11 +153,9 @@ class Client:
         )
         return (*(Can(name, shown) for name in names), raw)
 
-    def _no_session(self, what: str, error: Raw = ABSENT) -> list[Step]:
-        """The session cannot be opened, or not as it was wished for: nothing has run."""
-        self._over = True
+    def _unopened(self, what: str, error: Raw) -> list[Step]:
         said = message_of(error)
-        return [Ended(NotStarted(f"{what}: {said}" if said else what))]
+        return self._no_session(f"{what}: {said}" if said else what)
 
     # -- turns --------------------------------------------------------------------------------------------------
 
@@ -193,7 +180,7 @@ class Client:
         if turn is None or turn.id is not None or not name:
             return []
         turn.id = name
-        return [self._break_off(turn)] if turn.interrupted else []
+        return self._break_off(turn) if turn.interrupted else []
 
     def _ended(self, told: dict[str, Raw]) -> list[Step]:
         turn = self._turn
@@ -205,45 +192,22 @@ class Client:
         error = value_of(said.get("error", ABSENT))
         return self._end(_result(status, error if isinstance(error, dict) else None))
 
-    def _changed(self, state: TurnState) -> list[Step]:
-        turn = self._turn
-        if turn is None or turn.state == state or (turn.interrupted and state != "settled"):
-            return []
-        turn.state = state
-        return [TurnChanged(state)]
-
-    def _end(self, result: TurnResult) -> list[Step]:
-        steps: list[Step] = [*self._requests.ended(), *self._changed("settled"), Ended(result)]
-        self._turn = None
-        self._previews.over()
-        return steps
-
     # -- what the server sends ----------------------------------------------------------------------------------
 
     def receive(self, frame: bytes) -> list[Step]:
         """One line of the server."""
-        found = frame_in(Raw(frame), from_server=True)
-        if found is None:
-            return []
-        if found.method is None:
-            then = self._pending.pop(found.id or "", None)
-            return then(found) if then is not None and not self._over else []
-        if found.id is not None:
-            return self._asked(found)
-        return self._notified(found.method, members_of(found.params))
+        found = frame_in(Raw(whole_text(frame)), from_agent=True)
+        return self._frame(found) if found is not None else []
 
     def _asked(self, frame: Frame) -> list[Step]:
         """A request of the server, of any thread of the connection."""
-        opened = self._requests.asked(frame)
-        if opened is None:
-            refusal = {"code": NOT_FOUND, "message": f"method not found: {frame.method}"}
-            return [Send(_json({"id": frame.number, "error": refusal}))]
-        return [*self._changed("waiting"), *opened]
+        ask = self._requests.asked(frame)
+        return self._asks(ask) if ask is not None else [self._not_found(frame)]
 
     def _notified(self, method: str, params: dict[str, Raw]) -> list[Step]:
         if method == "serverRequest/resolved":
-            closed = self._requests.resolved(id_text(params.get("requestId", ABSENT)))
-            return [*closed, *self._goes_on()]
+            number = id_of(params.get("requestId", ABSENT))
+            return self._withdrawn(lambda ask: id_of(ask.wire) == number, "resolved")
         named = text_of(params.get("threadId", ABSENT))
         if self._turn is None or (named is not None and named != self._thread):
             return []  # another agent's thread, or noise between turns
@@ -253,17 +217,7 @@ class Client:
             return self._ended(params)
         return list(self._previews.notice(method, params))
 
-    def _goes_on(self) -> list[Step]:
-        return self._changed("running") if not self._requests.open else []
-
     # -- controls -----------------------------------------------------------------------------------------------
-
-    def answer(self, request_id: str, answer: Answer) -> Reply:
-        """Answers an open request."""
-        given = self._requests.answer(request_id, answer)
-        if isinstance(given, Rejected):
-            return Reply(given)
-        return Reply(Accepted(), (Send(given.frame), given.closed, *self._goes_on()))
 
     def steer(self, text: str) -> Reply:
         """Adds words to the running turn."""
@@ -274,69 +228,22 @@ class Client:
             return Reply(Rejected("the turn has not begun yet"))
 
         def said(frame: Frame) -> list[Step]:
-            if not frame.error:
-                return []
-            return [
-                Noted(f"the agent did not take the words: {message_of(frame.error) or 'no reason given'}")
-            ]
+            failed = "the agent did not take the words"
+            return self._unless(failed, message_of(frame.error)) if frame.error else []
 
         params = {"threadId": self._thread, "expectedTurnId": turn.id, "input": _input(text)}
         return Reply(Accepted(), (self._request("turn/steer", params, said),))
 
-    def interrupt(self) -> Reply:
-        """Asks the server to break the turn off; it settles open requests itself."""
-        turn = self._turn
-        if turn is None:
-            return Reply(Rejected("no turn is running"))
-        if turn.interrupted:
-            return Reply(Rejected("the agent has been asked to stop already"))
-        steps = self._changed("interrupting")
-        turn.interrupted = True
-        if turn.id is not None:
-            steps = [self._break_off(turn), *steps]
-        return Reply(Accepted(), tuple(steps))
+    def _break_off(self, turn: Turn) -> list[Step]:
+        """Asks the server, once it has named the turn; it settles open requests itself."""
+        if turn.id is None:
+            return []
 
-    def _break_off(self, turn: Turn) -> Send:
         def said(frame: Frame) -> list[Step]:
-            if not frame.error:
-                return []
-            return [Noted(f"the agent did not stop: {message_of(frame.error) or 'no reason given'}")]
+            failed = "the agent did not stop"
+            return self._unless(failed, message_of(frame.error)) if frame.error else []
 
-        return self._request("turn/interrupt", {"threadId": self._thread, "turnId": turn.id}, said)
-
-    def close(self) -> list[Step]:
-        """Nothing: the end of the pipe ends the connection."""
-        return []
-
-    def gone(self, exit_code: int | None, signal: str | None) -> list[Step]:
-        """The server's process has ended."""
-        how = (
-            f"by {signal}" if signal else "without an exit code" if exit_code is None else f"with {exit_code}"
-        )
-        opened, over = self._opened, self._over
-        self._over = True
-        self._pending.clear()
-        if self._turn is not None:
-            return self._end(Lost(f"the agent ended {how} before the turn did"))
-        closed = self._requests.ended()
-        if not opened and not over:
-            return [*closed, Ended(NotStarted(f"the agent ended {how} before it opened a thread"))]
-        return closed
-
-    def mask(self, frame: bytes, *, from_agent: bool) -> bytes:
-        """The frame without answers to secret questions and raw chain of thought."""
-        return self._masks.masked(frame, from_server=from_agent)
-
-    # -- frames -------------------------------------------------------------------------------------------------
-
-    def _request(self, method: str, params: dict[str, Any], then: Callable[[Frame], list[Step]]) -> Send:
-        self._count += 1
-        self._pending[str(self._count)] = then
-        return Send(_json({"id": self._count, "method": method, "params": params}))
-
-
-def _json(value: Any) -> bytes:
-    return msgspec.json.encode(value)
+        return [self._request("turn/interrupt", {"threadId": self._thread, "turnId": turn.id}, said)]
 
 
 def _input(words: str) -> list[dict[str, Any]]:
@@ -353,8 +260,3 @@ def _result(status: str | None, error: dict[str, Any] | None) -> TurnResult:
         told = error_of({**(error or {}), "codex_error_info": (error or {}).get("codexErrorInfo")})
         return Failed(told.message, str(told.code) if told.code is not None else status)
     return Lost(f"the agent ended the turn with a word that is not known: {status}")
-
-
-def message_of(error: Raw) -> str | None:
-    """What a JSON-RPC error says."""
-    return text_of(members_of(error).get("message", ABSENT))

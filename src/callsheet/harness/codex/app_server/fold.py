@@ -16,18 +16,12 @@ from callsheet.harness._port import Desk
 from callsheet.harness._port.fold import Settled, Tray
 from callsheet.harness._port.parts import ABSENT, members_of, text_of
 from callsheet.harness._port.pen import Pen
+from callsheet.harness._port.rpc import Frame, Id, frame_in
 from callsheet.harness._port.units import Hole, Reading, Unit
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.codex.app_server.asks import Asked
 from callsheet.harness.codex.app_server.layout import thread_named
-from callsheet.harness.codex.app_server.shapes import (
-    Frame,
-    LogLine,
-    frame_in,
-    frame_of,
-    log_reading,
-    received,
-)
+from callsheet.harness.codex.app_server.shapes import LogLine, frame_of, log_reading, received
 from callsheet.harness.codex.app_server.thread import NOTIFICATIONS, Thread
 from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
@@ -69,7 +63,7 @@ class Fold:
         self._threads: dict[str | None, Thread] = {}
         self._streams: dict[str, str] = {}
         self._early: list[tuple[SourceEntry, Unit[LogLine]]] = []
-        self._requests: dict[tuple[bool, str], Request] = {}
+        self._requests: dict[tuple[bool, Id | None], Request] = {}
         self._server: tuple[str, Ref] | None = None
         # Refs of frames that come before their thread are made with this pen; it writes nothing.
         self._scratch = Pen(desk, veil, Tray(None, []), {})
@@ -183,7 +177,7 @@ class Fold:
     def _frame(self, source: SourceEntry, unit: Unit[LogLine], frame: Frame) -> None:
         request = None
         if frame.method is None:
-            request = self._requests.pop((not frame.from_server, frame.id or ""), None)
+            request = self._requests.pop((not frame.from_agent, frame.id), None)
         elif frame.method == "initialize":
             self._requests.clear()  # a new process: its request ids begin again
         name = thread_named(frame) or (request.thread if request is not None else None)
@@ -206,17 +200,17 @@ class Fold:
             pen.cited()
         if frame.method is None:
             mapped = request is not None and self._answer(thread, frame, request)
-        elif frame.from_server and frame.id is not None:
+        elif frame.from_agent and frame.id is not None:
             mapped = self._asks(thread, frame)
         else:
-            mapped = frame.from_server and thread.notice(frame)
+            mapped = frame.from_agent and thread.notice(frame)
         if not (mapped or opened):
             pen.unmapped(kind_of(unit))
 
     @staticmethod
     def _speaks(frame: Frame) -> bool:
         """Whether a frame says something of its thread, which is more than that there is one."""
-        if not frame.from_server:
+        if not frame.from_agent:
             return False
         if frame.method is None:
             return thread_named(frame) is not None
@@ -224,7 +218,7 @@ class Fold:
 
     def _open(self, frame: Frame, request: Request | None, name: str | None) -> bool:
         """Whether a frame begins a stream: it says what a thread is that nothing was heard of before."""
-        if frame.method == "thread/started" and frame.from_server:
+        if frame.method == "thread/started" and frame.from_agent:
             pointer, told = f"{frame.pointer}/params", frame.params
         elif frame.method is None and request is not None and request.method in OPENING:
             pointer, told = f"{frame.pointer}/result", frame.result
@@ -242,14 +236,14 @@ class Fold:
             return
         while len(self._requests) >= WAITING_MOST:
             self._requests.pop(next(iter(self._requests)))
-        self._requests[(frame.from_server, frame.id)] = Request(frame.method, name)
+        self._requests[(frame.from_agent, frame.id)] = Request(frame.method, name)
 
     def _asks(self, thread: Thread, frame: Frame) -> bool:
         """A request of the server."""
-        asked = thread.asks.begin(frame, frame.id or "", frame.method or "")
+        asked = thread.asks.begin(frame)
         if asked is None:
             return False
-        self._requests[(True, frame.id or "")].asked = asked
+        self._requests[(True, frame.id)].asked = asked
         return True
 
     @staticmethod
@@ -273,7 +267,7 @@ def kind_of(unit: Unit[LogLine]) -> str | None:
     line = unit.native
     if line is None:
         return None
-    frame = frame_in(line.frame, from_server=True)
+    frame = frame_in(line.frame, from_agent=True)
     if frame is None:
         return text_of(line.dir) or None
     if frame.method is None:

@@ -8,13 +8,14 @@ Must never know: records, what a frame means.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from callsheet.harness._port.frames import FROM_AGENT, received_at
-from callsheet.harness._port.parts import ABSENT, members_of, text_of, value_of
+from callsheet.harness._port.parts import ABSENT, text_of, value_of
+from callsheet.harness._port.rpc import Frame, frame_in
 from callsheet.harness._port.units import Reading, Unit
 from callsheet.harness.codex.executions import Execution, Fields
 from callsheet.harness.codex.shapes import decoded, loosely, string
@@ -38,10 +39,6 @@ ASKS = frozenset(
 """Requests that the server makes."""
 
 
-ID_LIMIT = 10**18
-"""Numbers of requests are smaller."""
-
-
 class LogLine(Struct, gc=False):
     """One line of a frame log."""
 
@@ -50,30 +47,6 @@ class LogLine(Struct, gc=False):
     ts: Raw = ABSENT
     ms: Raw = ABSENT
     t: Raw = ABSENT
-
-
-class Frame(NamedTuple):
-    """One JSON-RPC frame.
-
-    Attributes:
-        from_server: Who sent it.
-        pointer: Where it stands in its line.
-        id: The id of a request or response as text, numbers and strings alike; None on a notification.
-        method: None on a response.
-        params: Parameters of a request or notification.
-        result: Of a response.
-        error: Of a response.
-        number: The id as it is written.
-    """
-
-    from_server: bool
-    pointer: str
-    id: str | None
-    method: str | None
-    params: Raw
-    result: Raw
-    error: Raw
-    number: Raw = ABSENT
 
 
 def _loose(_value: dict[str, Any]) -> LogLine:
@@ -98,35 +71,7 @@ def frame_of(unit: Unit[LogLine]) -> Frame | None:
     """The frame of a line; None for a line that holds none."""
     line = unit.native
     way = FROM_AGENT.get(text_of(line.dir) or "") if line is not None else None
-    return None if line is None or way is None else frame_in(line.frame, from_server=way, pointer="/frame")
-
-
-def frame_in(raw: Raw, *, from_server: bool, pointer: str = "") -> Frame | None:
-    """A JSON value as a frame; None for one that is none."""
-    members = members_of(raw)
-    method = text_of(members.get("method", ABSENT))
-    number = members.get("id", ABSENT)
-    name = id_text(number)
-    if method is None and (name is None or not ("result" in members or "error" in members)):
-        return None
-    return Frame(
-        from_server,
-        pointer,
-        name,
-        method,
-        members.get("params", ABSENT),
-        members.get("result", ABSENT),
-        members.get("error", ABSENT),
-        number,
-    )
-
-
-def id_text(raw: Raw) -> str | None:
-    """A JSON-RPC id as text: a string, or an integer; nothing else is one."""
-    value = value_of(raw)
-    if type(value) is int and abs(value) < ID_LIMIT:
-        return str(value)
-    return value if isinstance(value, str) else None
+    return None if line is None or way is None else frame_in(line.frame, from_agent=way, pointer="/frame")
 
 
 # -- items --------------------------------------------------------------------------------------------------------

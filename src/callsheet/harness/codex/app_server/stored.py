@@ -1,65 +1,29 @@
-"""The adapter of app-server logs: one log is one session; each thread of the connection has a stream of its own.
+"""Logs of app-server frames as sources: each thread of a connection has a stream of its own.
 
 Must never know: what a frame means.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
-from callsheet.harness._port import Desk, Folder, Session, Stream
-from callsheet.harness._port.attested import Attested
-from callsheet.harness._port.fold import Settled
-from callsheet.harness._port.units import Hole, native_units
+from callsheet.harness._port import Desk
+from callsheet.harness._port.logs import FrameLogs
 from callsheet.harness._port.veil import Veil
-from callsheet.harness.codex.app_server import layout
 from callsheet.harness.codex.app_server.fold import Fold
+from callsheet.harness.codex.app_server.layout import KIND, frame_on, is_frame, thread_named
 from callsheet.harness.codex.app_server.survey import survey
-from callsheet.records import Session as SessionRecord
+from callsheet.records import SourceEntry
 
 
-class CodexAppServer:
-    """The adapter (``harness._port.Stored``)."""
-
-    kind = layout.KIND
-
-    def recognises(self, name: str, head: bytes) -> bool:
-        """Whether one of a file's first lines is a frame of this protocol."""
-        del name  # any name will do
-        return layout.recognises(head)
-
-    def sessions(self, path: str, folder: Folder) -> list[Session]:
-        """The log at a path, or every log below it."""
-        return layout.sessions(path, folder)
-
-    def places(self, environ: dict[str, str], home: str) -> list[str]:
-        """A log lies wherever its client put it."""
-        del environ, home
-        return []
-
-    def read(self, session: Session, desk: Desk) -> None:
-        """Imports one log."""
-        source = desk.source(session.main, layout.KIND)
-        veil = Veil(desk)
-        if not survey(veil, source, keep_reasoning=desk.keep_reasoning):
-            return
-        fold = Attested(Fold(desk, veil, [source]))
-        with ExitStack() as stack:
-            streams: dict[str | None, Stream] = {}
-
-            def write(settled: list[Settled]) -> None:
-                for name, record in settled:
-                    stream = streams.get(name)
-                    if stream is None:
-                        parent = record.parent if isinstance(record, SessionRecord) else None
-                        above = parent.session if parent is not None else None
-                        opened = desk.stream(name or session.native_id, above)
-                        stream = streams[name] = stack.enter_context(opened)
-                    stream.write(record)
-
-            for unit in native_units(veil.lines(source), fold.reading):
-                write(fold.gap(source, unit) if isinstance(unit, Hole) else fold.feed(source, unit))
-            write(fold.close())
+def named(line: bytes) -> str | None:
+    """The thread that a line names."""
+    frame = frame_on(line)
+    return thread_named(frame) if frame is not None else None
 
 
-CODEX_APP_SERVER = CodexAppServer()
+def fold_of(desk: Desk, veil: Veil, source: SourceEntry) -> Fold | None:
+    """The first pass over a log, which hides what must not be kept, and the fold."""
+    units = survey(veil, source, keep_reasoning=desk.keep_reasoning)
+    return Fold(desk, veil, [source]) if units else None
+
+
+CODEX_APP_SERVER = FrameLogs(kind=KIND, is_frame=is_frame, named=named, fold=fold_of)

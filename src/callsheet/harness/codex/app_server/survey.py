@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from callsheet.harness._port.forms import secrets_of
+from callsheet.harness._port.masks import Hidden
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, value_of
+from callsheet.harness._port.rpc import Frame, Id
 from callsheet.harness._port.units import Hole, native_units
 from callsheet.harness._port.veil import Veil
-from callsheet.harness.codex.app_server.shapes import Frame, frame_of, log_reading
+from callsheet.harness.codex.app_server.shapes import frame_of, log_reading
 from callsheet.harness.codex.secrets import is_secret, options_of, questions_of
 from callsheet.records import SourceEntry
 
@@ -32,18 +34,6 @@ OPEN_MOST = 1000
 """Open requests for a secret that are kept in mind."""
 
 
-class Hidden(Struct):
-    """What a frame holds that must not be kept.
-
-    Attributes:
-        parts: JSON values whose strings are hidden where they stand.
-        words: Values that nothing may hold from here on.
-    """
-
-    parts: list[Raw]
-    words: list[str]
-
-
 class Secrets:
     """Follows the frames of one connection.
 
@@ -53,16 +43,16 @@ class Secrets:
 
     def __init__(self, *, keep_reasoning: bool) -> None:
         self._keep_reasoning = keep_reasoning
-        self._asked: dict[str, tuple[str, dict[str, Raw]]] = {}
+        self._asked: dict[Id | None, tuple[str, dict[str, Raw]]] = {}
         self._calls: dict[str, None] = {}
 
     def of(self, frame: Frame) -> Hidden:
         """What is to be hidden of a frame; frames come in their order."""
-        found = Hidden([], [])
+        found = Hidden()
         method = frame.method
         if method == "initialize":
             self._asked.clear()
-        elif method is None and not frame.from_server:
+        elif method is None and not frame.from_agent:
             if frame.id is not None:
                 self._answered(frame, found)
         elif method in (QUESTIONS, ELICITATION):
@@ -70,9 +60,9 @@ class Secrets:
                 self._asked[frame.id] = (method, members_of(frame.params))
                 if len(self._asked) > OPEN_MOST:
                     self._asked.pop(next(iter(self._asked)))
-        elif frame.from_server:
+        elif frame.from_agent:
             if not self._keep_reasoning:
-                found.parts += _reasoning(method or "", frame.params if method else frame.result)
+                found.parts.extend(_reasoning(method or "", frame.params if method else frame.result))
             if method == RAW_ITEM and self._calls:
                 item = members_of(members_of(frame.params).get("item", ABSENT))
                 if text_of(item.get("call_id", ABSENT)) in self._calls and "output" in item:
@@ -80,7 +70,7 @@ class Secrets:
         return found
 
     def _answered(self, frame: Frame, found: Hidden) -> None:
-        method, params = self._asked.pop(frame.id or "", ("", {}))
+        method, params = self._asked.pop(frame.id, ("", {}))
         result = members_of(frame.result)
         if method == QUESTIONS:
             self._questions(params, members_of(result.get("answers", ABSENT)), found)
@@ -89,8 +79,8 @@ class Secrets:
             whole, names = secrets_of(params)
             given = members_of(content)
             secret = [content] if whole and content else [given[name] for name in given if name in names]
-            found.parts += secret
-            found.words += [word for raw in secret for word in _words(value_of(raw))]
+            found.parts.extend(secret)
+            found.words.extend(word for raw in secret for word in _words(value_of(raw)))
 
     def _questions(self, params: dict[str, Raw], answers: dict[str, Raw], found: Hidden) -> None:
         questions = questions_of({"questions": value_of(params.get("questions", ABSENT))})
@@ -102,7 +92,7 @@ class Secrets:
                 if call_id is not None:
                     self._calls[call_id] = None
                 found.parts.append(members_of(raw).get("answers", raw))
-                found.words += [word for word in _words(value_of(raw)) if word not in labels]
+                found.words.extend(word for word in _words(value_of(raw)) if word not in labels)
 
 
 def _reasoning(method: str, part: Raw, depth: int = 0) -> Iterator[Raw]:

@@ -14,10 +14,11 @@ from msgspec import Raw
 
 from callsheet.harness._port.parts import ABSENT, members_of, text_of
 from callsheet.harness._port.pen import Pen
+from callsheet.harness._port.rpc import Frame
 from callsheet.harness.codex.agents import Agents
 from callsheet.harness.codex.app_server.asks import Asks
 from callsheet.harness.codex.app_server.calls import Calls
-from callsheet.harness.codex.app_server.shapes import ITEM, Frame, Item, item_of
+from callsheet.harness.codex.app_server.shapes import ITEM, Item, item_of
 from callsheet.harness.codex.app_server.talk import Talk
 from callsheet.harness.codex.app_server.terminals import Terminals
 from callsheet.harness.codex.talk import write_notice

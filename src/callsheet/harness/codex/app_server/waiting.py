@@ -1,8 +1,9 @@
 """What the server asks of a person, and the frames that answer it.
 
-Owns the open requests of a connection: approvals with every answer that the server takes (it takes more than it
+Owns: approvals with every answer that the server takes (it takes more than it
 lists: ``acceptForSession`` and ``decline``), permissions, MCP tools that ask by an elicitation, questions, forms,
-URLs (shown, never opened). Their ids are those of the records. Each is answered once. No answer carries words.
+URLs (shown, never opened). Their ids are those of the records. No answer carries words. An approval that nobody
+decides is answered with an error, as the protocol has no word for it; an elicitation has 'cancel'.
 
 Must never know: who answers, records, turns.
 """
@@ -13,12 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
+from callsheet.harness._port.asking import Ask, Asking, Fit, Told, answers_in, elicited, option_in
+from callsheet.harness._port.client import UNDECIDED
 from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, text_of, value_of
+from callsheet.harness._port.rpc import CANCELLED, Frame, Names, Rpc
 from callsheet.harness.codex.app_server.asks import MCP_APPROVAL
-from callsheet.harness.codex.app_server.shapes import Frame
 from callsheet.harness.codex.app_server.survey import ELICITATION, QUESTIONS
 from callsheet.harness.codex.asides import questions_in
 from callsheet.harness.codex.secrets import questions_of
@@ -26,20 +29,14 @@ from callsheet.records import Option
 from callsheet.registry import load
 from callsheet.seam import (
     Answer,
-    Answered,
     Cancelled,
     Chosen,
     Declined,
     FormAsked,
-    FormFilled,
     Permission,
     Questions,
     Rejected,
-    RequestClosed,
-    RequestOpened,
-    Step,
     UrlAsked,
-    UrlOpened,
     Waiting,
 )
 
@@ -53,65 +50,49 @@ PERSISTS = (("session", "acceptForSession"), ("always", "acceptAlways"))
 """What an MCP approval may offer to remember, and the option's id here."""
 
 
-class Ask(Struct):
-    """One open request.
-
-    Attributes:
-        number: Its JSON-RPC id, as the server wrote it.
-        waiting: What a person sees.
-        answers: Of an approval: the result that stands for each option.
-    """
-
-    number: Raw
-    waiting: Waiting
-    answers: dict[str, Any] = {}
+RPC = Rpc()
+"""How frames are written."""
+Made = tuple[Waiting, dict[str, Any]] | None
+"""What a person sees, and the answer that stands for each option; None for what is not understood."""
 
 
-class Given(Struct):
-    """An answer on its way: what is sent, and what readers are told."""
-
-    frame: bytes
-    closed: RequestClosed
-
-
-class Requests:
+class Requests(Asking):
     """The requests of one connection."""
 
     def __init__(self) -> None:
-        self.open: dict[str, Ask] = {}
+        super().__init__(FITS, RPC.response)
         self._kinds = {row.value: row.then for row in load("codex").terminal_status if row.entity == "option"}
+        self._names: dict[str | None, Names] = {}
+        self._made: dict[str, Callable[[str, str, dict[str, Raw]], Made]] = {
+            COMMAND: self._approval,
+            PATCH: self._approval,
+            PERMISSIONS: self._permissions,
+            QUESTIONS: self._questions,
+            ELICITATION: self._elicitation,
+        }
 
-    def asked(self, frame: Frame) -> list[Step] | None:
-        """Keeps a request until it is answered; None for one that is not understood."""
-        key = frame.id or ""
-        params = members_of(frame.params)
-        if key in self.open:
-            return []  # delivered again
-        ask = self._ask(frame.method or "", key, Raw(bytes(frame.number)), params)
-        if ask is None:
+    def asked(self, frame: Frame) -> Ask | None:
+        """A request; None for one that is not understood."""
+        make = self._made.get(frame.method or "")
+        if make is None or frame.id is None:
             return None
-        self.open[key] = ask
-        return [RequestOpened(ask.waiting)]
-
-    def _ask(self, method: str, key: str, number: Raw, params: dict[str, Raw]) -> Ask | None:
-        if method in (COMMAND, PATCH):
-            return self._approval(method, key, number, params)
-        if method == PERMISSIONS:
-            return self._permissions(key, number, params)
-        if method == QUESTIONS:
-            listed = questions_in(questions_of({"questions": value_of(params.get("questions", ABSENT))}))
-            call = text_of(params.get("itemId", ABSENT))
-            return (
-                Ask(number, Questions(request_id=key, call=call, questions=tuple(listed))) if listed else None
-            )
-        if method == ELICITATION:
-            return self._elicitation(key, number, params)
-        return None
+        params = members_of(frame.params)
+        thread = text_of(params.get("threadId", ABSENT))
+        key, _ = self._names.setdefault(thread, Names()).of(frame.id, frame.params)
+        made = make(frame.method or "", key, params)
+        if made is None:
+            return None
+        number = Raw(bytes(frame.number))
+        if frame.method == ELICITATION:
+            nobody = RPC.response(number, _elicitation_answer(CANCEL, None))
+        else:
+            nobody = RPC.refusal(number, CANCELLED, UNDECIDED)
+        return Ask(waiting=made[0], wire=number, unanswered=nobody, answers=made[1])
 
     def _option(self, word: str, name: str | None = None) -> Option:
         return Option(option_id=word, name=name, kind=self._kinds.get(word))
 
-    def _approval(self, method: str, key: str, number: Raw, params: dict[str, Raw]) -> Ask:
+    def _approval(self, method: str, key: str, params: dict[str, Raw]) -> Made:
         answers: dict[str, Any] = {}
         options = []
         offered = items_of(params.get("availableDecisions", ABSENT))
@@ -130,9 +111,9 @@ class Requests:
         waiting = Permission(
             request_id=key, call=call, title=title, command=command, reason=reason, options=tuple(options)
         )
-        return Ask(number, waiting, answers)
+        return waiting, answers
 
-    def _permissions(self, key: str, number: Raw, params: dict[str, Raw]) -> Ask:
+    def _permissions(self, _method: str, key: str, params: dict[str, Raw]) -> Made:
         asked = members_of(params.get("permissions", ABSENT))
         wanted = Raw(msgspec.json.encode({name: raw for name, raw in asked.items() if not is_null(raw)}))
         answers = {
@@ -148,16 +129,16 @@ class Requests:
             options=tuple(self._option(word) for word in answers),
             input=wanted,
         )
-        return Ask(number, waiting, answers)
+        return waiting, answers
 
-    def _elicitation(self, key: str, number: Raw, params: dict[str, Raw]) -> Ask | None:
+    def _elicitation(self, _method: str, key: str, params: dict[str, Raw]) -> Made:
         title = text_of(params.get("message", ABSENT)) or ""
         meta = members_of(params.get("_meta", ABSENT))
         if text_of(meta.get("codex_approval_kind", ABSENT)) == MCP_APPROVAL:
-            return self._tool(key, number, title, meta)
+            return self._tool(key, title, meta)
         url = text_of(params.get("url", ABSENT))
         if url:
-            return Ask(number, UrlAsked(request_id=key, title=title, url=url))
+            return UrlAsked(request_id=key, title=title, url=url), {}
         schema = params.get("requestedSchema", ABSENT)
         if mark(schema) != b"{":
             return None
@@ -165,9 +146,9 @@ class Requests:
         secret = whole or (
             bool(names) and names == set(members_of(members_of(schema).get("properties", ABSENT)))
         )
-        return Ask(number, FormAsked(request_id=key, title=title, schema=Raw(bytes(schema)), secret=secret))
+        return FormAsked(request_id=key, title=title, schema=Raw(bytes(schema)), secret=secret), {}
 
-    def _tool(self, key: str, number: Raw, title: str, meta: dict[str, Raw]) -> Ask:
+    def _tool(self, key: str, title: str, meta: dict[str, Raw]) -> Made:
         told = value_of(meta.get("persist", ABSENT))
         kept = told if isinstance(told, list) else [told]
         answers: dict[str, Any] = {"accept": {"action": "accept", "content": {}, "_meta": None}}
@@ -177,7 +158,7 @@ class Requests:
                 answers[name] = {"action": "accept", "content": {}, "_meta": {"persist": word}}
                 options.append(Option(option_id=name, kind=f"allow_{word}"))
         for word in ("decline", CANCEL):
-            answers[word] = {"action": word, "content": None, "_meta": None}
+            answers[word] = _elicitation_answer(word, None)
             options.append(self._option(word))
         arguments = meta.get("tool_params", ABSENT)
         waiting = Permission(
@@ -186,34 +167,12 @@ class Requests:
             options=tuple(options),
             input=Raw(bytes(arguments)) if arguments else None,
         )
-        return Ask(number, waiting, answers)
+        return waiting, answers
 
-    # -- what is answered ---------------------------------------------------------------------------------------
-
-    def answer(self, request_id: str, answer: Answer) -> Given | Rejected:
-        """Answers an open request, if the answer fits it."""
-        ask = self.open.get(request_id)
-        if ask is None:
-            return Rejected("the request is not open any more")
-        told = FITS[type(ask.waiting)](ask, answer)
-        if isinstance(told, Rejected):
-            return told
-        del self.open[request_id]
-        result, said = told
-        frame = msgspec.json.encode({"id": ask.number, "result": result})
-        return Given(frame, RequestClosed(request_id, "answered", said))
-
-    def resolved(self, request_id: str | None) -> list[Step]:
-        """The server does not wait for an answer any more; it does not say why."""
-        if request_id is None or self.open.pop(request_id, None) is None:
-            return []
-        return [RequestClosed(request_id, "withdrawn", "resolved")]
-
-    def ended(self) -> list[Step]:
-        """The turn is over: what was not answered will not be."""
-        closed: list[Step] = [RequestClosed(key, "ended") for key in self.open]
-        self.open.clear()
-        return closed
+    def _questions(self, _method: str, key: str, params: dict[str, Raw]) -> Made:
+        listed = questions_in(questions_of({"questions": value_of(params.get("questions", ABSENT))}))
+        call = text_of(params.get("itemId", ABSENT))
+        return (Questions(request_id=key, call=call, questions=tuple(listed)), {}) if listed else None
 
 
 def _rule_in(raw: Raw) -> str | None:
@@ -226,62 +185,32 @@ def _rule_in(raw: Raw) -> str | None:
     return host or None
 
 
-Told = tuple[Any, str] | Rejected
+# -- what is answered ---------------------------------------------------------------------------------------------
 
 
 def _to_permission(ask: Ask, answer: Answer) -> Told:
-    chosen = (
-        answer.option_id if isinstance(answer, Chosen) else CANCEL if isinstance(answer, Cancelled) else None
-    )
-    if chosen is None:
-        return Rejected("a permission is answered by one of its options, or cancelled")
-    if chosen not in ask.answers:
-        return Rejected(f"no option {chosen} was offered")
-    if isinstance(answer, Chosen) and answer.words is not None:
-        return Rejected("no option of this protocol takes words; steer the turn with them")
-    return ask.answers[chosen], chosen
+    if isinstance(answer, Cancelled) and CANCEL in ask.answers:
+        answer = Chosen(CANCEL)
+    chosen = option_in(ask, answer)
+    return chosen if isinstance(chosen, Rejected) else (ask.answers[chosen], chosen)
 
 
 def _to_questions(ask: Ask, answer: Answer) -> Told:
-    asked = ask.waiting
-    assert isinstance(asked, Questions)
     if isinstance(answer, Declined | Cancelled):
         return {"answers": {}}, "declined"
-    if not isinstance(answer, Answered):
-        return Rejected("questions are answered one by one, or declined")
-    known = {question.id for question in asked.questions}
-    if strange := sorted(set(answer.answers) - known):
-        return Rejected(f"no question {strange[0]} was asked")
-    given = {
-        name: {"answers": [*chosen, *([words] if words else [])]}
-        for name, (chosen, words) in answer.answers.items()
-    }
-    return {"answers": given}, "answered"
+    given = answers_in(ask, answer)
+    if isinstance(given, Rejected):
+        return given
+    return {"answers": {name: {"answers": list(words)} for name, words in given.items()}}, "answered"
 
 
-def _to_form(_ask: Ask, answer: Answer) -> Told:
-    if isinstance(answer, FormFilled):
-        if not isinstance(value_of(answer.content), dict):
-            return Rejected("a form is answered by a JSON object")
-        return {"action": "accept", "content": answer.content, "_meta": None}, "accept"
-    return _refused(answer, "a form is filled, declined or cancelled")
+def _elicitation_answer(action: str, content: Raw | None) -> dict[str, Any]:
+    return {"action": action, "content": content, "_meta": None}
 
 
-def _to_url(_ask: Ask, answer: Answer) -> Told:
-    if isinstance(answer, UrlOpened):
-        return {"action": "accept", "content": None, "_meta": None}, "accept"
-    return _refused(answer, "a URL is opened, declined or cancelled")
-
-
-def _refused(answer: Answer, what: str) -> Told:
-    word = "decline" if isinstance(answer, Declined) else CANCEL if isinstance(answer, Cancelled) else None
-    return ({"action": word, "content": None, "_meta": None}, word) if word else Rejected(what)
-
-
-FITS: dict[type, Callable[[Ask, Answer], Told]] = {
+FITS: dict[type, Fit] = {
     Permission: _to_permission,
     Questions: _to_questions,
-    FormAsked: _to_form,
-    UrlAsked: _to_url,
+    **elicited(_elicitation_answer),
 }
 """How each kind of request takes an answer."""
