@@ -56,6 +56,25 @@ def own(folder: Path, name: str, *steps: Any) -> Path:
     return path
 
 
+def late(folder: Path) -> Path:
+    """A script that asks when its turn has ended."""
+    options = [{"optionId": "ok", "name": "Allow", "kind": "allow_once"}]
+    params = {
+        "sessionId": "$session",
+        "toolCall": {"toolCallId": "c2"},
+        "title": "May I?",
+        "options": options,
+    }
+    ask = {"ask": "session/request_permission", "keep": "may", "params": params}
+    two = [{"update": RUN}, {"answer": {"messageId": "u"}}]
+    idle = {"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"}
+    path = folder / "late.json"
+    path.write_text(
+        json.dumps({"1": [{"answer": {"stopReason": "end_turn"}}, ask], "2": [*two, {"update": idle}, ask]})
+    )
+    return path
+
+
 @BOTH
 @pytest.mark.parametrize("play", PLAYS)
 def test_the_toy_passes_the_kit_of_live_adapters(version: int, play: str, tmp_path: Path) -> None:
@@ -68,6 +87,7 @@ def test_the_toy_passes_the_kit_of_live_adapters(version: int, play: str, tmp_pa
         "never_starts": [sys.executable, "-c", "raise SystemExit(3)"],
         "secret": toy(version, "secret"),
         "unknown": toy(version, "bad"),
+        "late": toy(version, late(tmp_path)),
     }
     one: dict[str, Sequence[str] | str] = {**dict.fromkeys(PLAYS, "one at a time"), play: commands[play]}
     assert check_live_harness(ACP, one, tmp_path) == []
