@@ -14,8 +14,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# What was started without a terminal may ignore SIGHUP, and hands that on to the programs that tests start and hang up.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# What was started without a terminal may ignore signals, and hands that on to the programs that tests start and stop.
+for number, usual in {
+    signal.SIGHUP: signal.SIG_DFL,
+    signal.SIGQUIT: signal.SIG_DFL,
+    signal.SIGINT: signal.default_int_handler,
+}.items():
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 NO_SHARED = "needs the folder of captures and cases (--shared=DIR)"
 

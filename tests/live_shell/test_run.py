@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import shlex
 import signal
 import subprocess
@@ -262,6 +263,8 @@ def at_a_terminal(
     until = time.monotonic() + seconds
     left = list(keys)
     while time.monotonic() < until:
+        if not select.select([terminal], [], [], 1)[0]:
+            continue
         try:
             data = os.read(terminal, 4096)
         except OSError:
@@ -269,6 +272,8 @@ def at_a_terminal(
         seen += data
         if left and left[0][0] in seen:
             os.write(terminal, left.pop(0)[1])
+    else:
+        os.kill(pid, signal.SIGKILL)
     os.close(terminal)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen
 
