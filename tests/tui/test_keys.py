@@ -135,7 +135,7 @@ def test_moving(source: Path) -> None:
         ("c", "C", ["ls part0", "/app/part0.py", "make part0"]),
         ("x", "X", ["make part0", "make part1", "make part2"]),
         ("d", "D", ["rm -r part0", "rm -r part1", "rm -r part2"]),
-        ("r", "R", ["permission q0", "permission q1", "permission q2"]),
+        ("r", "R", ["permission"] * 3),
         ("m", "M", ["/app/part0.py", "/app/part1.py", "/app/part2.py"]),
     ],
 )

@@ -296,3 +296,49 @@ def test_the_session_pane_counts_a_running_turn(tmp_path: Path) -> None:
         await on.until(lambda: any(line.strip().startswith("1 call") for line in on.lines[:-1]), 8)
 
     run(tmp_path, test, turn=ASK)
+
+
+def test_a_request_says_whether_keys_go_to_it(tmp_path: Path) -> None:
+    steps = [
+        {"call": "c1", "title": "make", "input": {"command": "make"}},
+        {"ask": "c1", "title": "make", "options": ["allow_once", "reject_once"]},
+    ]
+
+    async def test(on: Turned) -> None:
+        await on.until(lambda: "▌ 1  allow_once" in on.text)
+        await on.press("escape")
+        await on.until(lambda: "Tab: to this request" in on.text)
+        assert "▌ 1" not in on.text
+        await on.press("tab")
+        await on.until(lambda: "▌ 1  allow_once" in on.text)
+        assert "Esc: later" in on.text
+        await on.press("1")
+        await on.settled()
+
+    run(tmp_path, test, turn=steps)
+
+
+def test_a_reader_who_follows_keeps_the_row_that_they_chose(tmp_path: Path) -> None:
+    steps = [
+        {"call": "c1", "title": "make", "input": {"command": "make"}},
+        {"ask": "c1", "title": "make", "options": ["allow_once", "reject_once"]},
+        {"say": "Done."},
+    ]
+
+    async def test(on: Turned) -> None:
+        await on.until(lambda: "▌ 1  allow_once" in on.text)
+        await on.press("escape", "k")
+        chosen = on.title
+        assert chosen == "make"
+        await on.press("e")  # the pane takes room from the rows
+        await on.until(lambda: "tool_call" in on.text)
+        assert on.title == chosen
+        assert "following paused (End)" in on.lines[-1]
+        await on.press("escape", "tab", "1")
+        await on.settled()
+        await on.until(lambda: "turn completed" in on.lines[-1])
+        assert on.title == chosen
+        await on.press("end")
+        assert "paused" not in on.lines[-1]
+
+    run(tmp_path, test, turn=steps, size=(100, 40))

@@ -105,9 +105,9 @@ def permission_row(context: Context, number: int, permission: Permission) -> Row
     """The row of a request for approval."""
     subject = permission.subject
     call_id = subject.call_id if subject else None
-    title = (
-        permission.title or (subject.command if subject else None) or f"permission {permission.request_id}"
-    )
+    # Below the row of its call, its id would tell a reader nothing.
+    unnamed = f"permission {permission.request_id}" if call_id is None else "permission"
+    title = permission.title or (subject.command if subject else None) or unnamed
     state = _VERDICT_STATES[verdict_of(permission.decision)]
     if permission.decision is None and context.may_run(number):
         state = "running"

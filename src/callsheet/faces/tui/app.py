@@ -26,7 +26,6 @@ from callsheet.faces.tui.sheet_screen import SheetScreen
 from callsheet.faces.tui.shelf import Root
 from callsheet.faces.tui.stored import Feed, Several, Stored
 from callsheet.faces.tui.terminal import driver_for
-from callsheet.library.opening import bundles_in
 from callsheet.records.bundle import is_bundle
 
 First = Callable[[str], Screen[None]]
@@ -165,9 +164,6 @@ class Workbench(App[None]):
 def screen_for(source: Path, stream: str | None = None) -> First:
     """What a person who named a source wants to see: one session, or the list of several."""
     if source.is_dir() and not is_bundle(source) and stream is None:
-        bundles = bundles_in(source)
-        if len(bundles) == 1:
-            return screen_of(Stored(bundles[0]))
         return lambda looks: SessionsScreen(FolderShelf((source, None)), looks=looks)
     return screen_of(Stored(source, stream=stream))
 

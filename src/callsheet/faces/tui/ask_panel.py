@@ -32,6 +32,7 @@ class AskPanel(Vertical):
 
     DEFAULT_CSS = """
     AskPanel { display: none; height: auto; max-height: 50%; border-top: solid $warning; }
+    AskPanel:focus-within { border-top: heavy $warning; }
     AskPanel.-open { display: block; }
     AskPanel LinesView { height: auto; }
     AskPanel #answer { display: none; height: 1; border: none; padding: 0 1; }
@@ -120,6 +121,18 @@ class AskPanel(Vertical):
             needed = len(self._lines(max(screen.width - 1, 20)))
             self.query_one(LinesView).styles.height = min(needed, MOST, most)
 
+    def on_descendant_focus(self) -> None:
+        """The keys move in here now."""
+        self._redraw()
+
+    def on_descendant_blur(self) -> None:
+        """The keys move elsewhere."""
+        self._redraw()
+
+    def _redraw(self) -> None:
+        if self.ask is not None:
+            self.query_one(LinesView).put(self._lines, keep=True)
+
     def on_resize(self, _: Resize) -> None:
         """Lays out for another size."""
         self._fit()
@@ -128,10 +141,11 @@ class AskPanel(Vertical):
         ask = self.ask
         if ask is None:
             return []
-        lines = ask.lines(width)
-        hint = ask.hint()
+        lines = ask.lines(width, active=self.has_focus_within)
+        hint = ask.hint() if self.has_focus_within else "Tab: to this request"
         if len(self.asks) > 1:
-            hint = f"{self._at + 1} of {len(self.asks)} requests, Tab: next · {hint}"
+            more = ", Tab: next" if self.has_focus_within else ""
+            hint = f"{self._at + 1} of {len(self.asks)} requests{more} · {hint}"
         return [*lines, [Span(cut(hint, width), "quiet")]]
 
     def enter(self) -> None:

@@ -112,8 +112,8 @@ class Ask:
             case _:
                 return False
 
-    def lines(self, width: int) -> list[Line]:
-        """What is asked, and the options."""
+    def lines(self, width: int, *, active: bool = True) -> list[Line]:
+        """What is asked, and the options; which of them a key would take, where keys move here."""
         lines: list[Line] = []
         for number, text in enumerate(self._texts()):
             style = "strong" if not number else "quiet"
@@ -126,7 +126,7 @@ class Ask:
         if self.problem:
             lines += [[Span(piece, "bad")] for piece in wrap(self.problem, max(width, 8))]
         for number, option in enumerate(self.options):
-            bar = "▌ " if number == self.cursor and not self.typing else "  "
+            bar = "▌ " if number == self.cursor and active and not self.typing else "  "
             tick = ("[x] " if number in self.chosen else "[ ] ") if self.takes_several else ""
             head = f"{number + 1}  {tick}" if number < 9 else f"   {tick}"
             words = cut(visible(" ".join(option.split())), max(width - len(head) - 2, 4))

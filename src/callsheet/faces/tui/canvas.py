@@ -232,8 +232,12 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def at_end(self) -> bool:
-        """Whether the last line is on the screen."""
-        return self.scroll_offset.y >= self._lines.total - self.page
+        """Whether the reader is at the end: its last line is on the screen, and they chose no other row there."""
+        if self.scroll_offset.y < self._lines.total - self.page:
+            return False
+        # Rows that have come are counted once they were taken in.
+        last = len(self._lines) - 1
+        return self.cursor >= last or self._lines.start(self.cursor + 1) <= self.scroll_offset.y
 
     def _line_of_cursor(self) -> int:
         """On which line of the screen the selected row begins."""
@@ -346,7 +350,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def turn_page(self, by: int) -> None:
-        """Goes a screen up or down, and selects the first row that begins there."""
+        """Goes a screen up or down, and selects the first row that begins there; at the end, the last one."""
         top = self.scroll_offset.y
         self._scroll_by(by * max(self.page - 2, 1))
         if self.scroll_offset.y == top:
@@ -354,6 +358,8 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
             return
         window = self._window()
         self.cursor = next((index for index, inner in window if inner == 0), window[0][0] if window else 0)
+        if by > 0 and self.scroll_offset.y >= self._lines.total - self.page:
+            self.cursor = len(self) - 1
         self.refresh()
         self._tell()
 

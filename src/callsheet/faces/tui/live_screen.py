@@ -49,6 +49,12 @@ def result_words(result: TurnResult) -> Span:
     return Span(f"{words}: {detail}" if says_more else words, style)
 
 
+def gone_words(event: RequestClosed) -> str:
+    """Why a request that nobody answered here is no longer open, with the agent's own word."""
+    why = "its turn ended" if event.how == "ended" else "the agent took it back"
+    return f"a request is no longer open: {why}{f' ({event.said})' if event.said else ''}"
+
+
 class LiveScreen(SheetScreen):
     """One session with an agent.
 
@@ -133,7 +139,7 @@ class LiveScreen(SheetScreen):
                 case RequestClosed():
                     asks = True
                     if event.how != "answered":
-                        self.say(f"a request is gone: {event.said or event.how}", "open")
+                        self.say(gone_words(event), "open")
                 case Noted():
                     self.say(event.text)
                 case Recorded() if self.shown.session is None:

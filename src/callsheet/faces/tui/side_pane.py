@@ -48,12 +48,9 @@ class SidePane(LinesView):
         self.shows = what
         self._put_title()
 
-    def on_focus(self) -> None:
-        """The keys move in here now."""
-        self._put_title()
-
-    def on_blur(self) -> None:
-        """The keys move elsewhere."""
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """Says whether the keys move in here."""
+        super().watch_has_focus(has_focus)
         self._put_title()
 
     def _put_title(self) -> None:
