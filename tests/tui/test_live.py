@@ -14,6 +14,7 @@ from tests.tui.driving import Driven, drive
 from callsheet.faces.tui.ask_panel import AskPanel
 from callsheet.faces.tui.live_screen import LiveScreen
 from callsheet.faces.tui.running import Running, Wanted
+from callsheet.harness import LIVE
 from callsheet.library.opening import Reading, open_sessions
 from callsheet.rows import View
 from callsheet.seam import Completed, Interrupted, Lost, Wish
@@ -42,11 +43,12 @@ def run(
     *,
     prompt: str | None = "Do it.",
     size: tuple[int, int] = (90, 30),
+    agent: Any = FAKE,
     **script: Any,
 ) -> Running:
     running = Running(
         Wanted(
-            agent=FAKE,
+            agent=agent,
             command=fake_command(**script),
             wish=Wish(cwd=str(tmp_path)),
             prompt=prompt,
@@ -342,3 +344,34 @@ def test_a_reader_who_follows_keeps_the_row_that_they_chose(tmp_path: Path) -> N
         assert "paused" not in on.lines[-1]
 
     run(tmp_path, test, turn=steps, size=(100, 40))
+
+
+def test_a_request_that_the_agent_takes_back_says_so(tmp_path: Path) -> None:
+    asked = {
+        "jsonrpc": "2.0",
+        "id": "q9",
+        "method": "session/request_permission",
+        "params": {
+            "sessionId": "fake-session",
+            "toolCall": {"toolCallId": "c1", "title": "make"},
+            "options": [{"optionId": "a", "name": "Allow", "kind": "allow_once"}],
+        },
+    }
+    steps = [
+        {"call": "c1", "title": "make", "input": {"command": "make"}},
+        {"frame": asked},
+        {"sleep": 1.5},
+        {"frame": {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": "q9"}}},
+        {"await": "cancel"},
+    ]
+
+    async def test(on: Turned) -> None:
+        await on.until(lambda: "1  Allow" in on.text and "1 waiting" in on.lines[-1])
+        await on.until(lambda: "1  Allow" not in on.text)
+        assert "no longer open: the agent took it back (cancelled)" in on.lines[-1]
+        assert "waiting" not in on.lines[-1]
+        await on.press("ctrl+x")
+        await on.settled()
+
+    acp = next(agent for agent in LIVE if agent.name == "acp")
+    run(tmp_path, test, turn=steps, agent=acp)
