@@ -51,6 +51,7 @@ class Talk:
     def __init__(self, pen: Pen, survey: Survey, registry: Registry) -> None:
         self._pen = pen
         self._survey = survey
+        self._window: int | None = None
         self._kinds: dict[str, str] = {}
         self._roles: dict[str, str] = {}
         self._tags: dict[str, str] = {}
@@ -207,16 +208,23 @@ class Talk:
             pen.write(Usage(scope="session", cumulative=True, counts=total, native=native))
 
     def token_count(self, payload: Payload) -> None:
-        """The session's total so far, as reported; written again without any response, it is written again here."""
-        if self._survey.has_usage:
-            return
+        """The session's total so far, as reported; written again without any response, it is written again here.
+
+        Where the thread has records of its usage, only the context window is told here alone.
+        """
         members = members_of(payload.info)
+        window = number(value_of(members.get("model_context_window", ABSENT)))
+        window = window if isinstance(window, int) else None
+        if self._survey.has_usage:
+            if window is not None and window != self._window:
+                self._window = window
+                native = self._pen.native("window", "/payload/info")
+                self._pen.write(Usage(scope="session", context_window=window, native=native))
+            return
         counts = counts_of(value_of(members.get("total_token_usage", ABSENT)))
         if not counts:
             return
-        window = number(value_of(members.get("model_context_window", ABSENT)))
-        record = Usage(scope="session", cumulative=True, counts=counts)
-        record.context_window = window if isinstance(window, int) else None
+        record = Usage(scope="session", cumulative=True, counts=counts, context_window=window)
         record.native = self._pen.native("total", "/payload/info")
         self._pen.write(record)
 
