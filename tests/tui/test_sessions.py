@@ -52,6 +52,7 @@ def test_a_bundle_is_listed_by_when_its_session_began(tmp_path: Path) -> None:
             "saved 1971-02-05  Without a time.",
         ]
         assert "Codex 9 · 1 call" in on.lines[2]
+        assert on.lines[1].startswith("▌")  # whoever chose nothing is at the first
 
     drive(tmp_path, test)
 

@@ -174,10 +174,11 @@ class SessionsView(ScrollView, can_focus=True, inherit_bindings=False):
         self.looks = looks
         self.entries: list[Entry] = []
         self.cursor = 0
+        self._chosen = False
 
     def put(self, entries: list[Entry]) -> None:
-        """Shows other entries; the selected one stays selected."""
-        key = self.entries[self.cursor].key if self.entries else None
+        """Shows other entries; the one that a person selected stays selected."""
+        key = self.entries[self.cursor].key if self.entries and self._chosen else None
         self.entries = entries
         self.cursor = next((at for at, entry in enumerate(entries) if entry.key == key), 0)
         self._lay_out()
@@ -199,6 +200,7 @@ class SessionsView(ScrollView, can_focus=True, inherit_bindings=False):
         """Selects an entry and shows it."""
         if not self.entries:
             return
+        self._chosen = True
         self.cursor = max(0, min(at, len(self.entries) - 1))
         top, page = self.scroll_offset.y, self.scrollable_content_region.height
         begin = self.cursor * LINES

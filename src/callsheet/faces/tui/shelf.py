@@ -189,10 +189,10 @@ def _mark_of_files(one: Watched) -> Mark:
 
 
 def in_order(entries: list[Entry]) -> list[Entry]:
-    """The latest first. A bundle by when its session began: it was written by whoever imported it."""
+    """The latest first. A bundle by when its session began: when it was imported says less, and comes last."""
 
     def place(entry: Entry) -> tuple[str, Mark]:
-        return (entry.began if entry.is_bundle and entry.began else entry.saved), entry.mark
+        return (entry.began or "" if entry.is_bundle and entry.head_read else entry.saved), entry.mark
 
     return sorted(entries, key=place, reverse=True)
 
