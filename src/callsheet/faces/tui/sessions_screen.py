@@ -304,7 +304,7 @@ class SessionsScreen(Screen[None]):
                 self._draw()
 
     def _put(self, entries: list[Entry], *, anew: bool = False) -> None:
-        ordered = in_order(entries)
+        ordered = in_order(entries, by_writing=self._shelf.following)
         if anew or ordered != self.view.entries:
             self.view.put(ordered)
         self.view.refresh()

@@ -188,11 +188,17 @@ def _mark_of_files(one: Watched) -> Mark:
     return max((mark.written for mark in marks), default=0), sum(mark.size for mark in marks)
 
 
-def in_order(entries: list[Entry]) -> list[Entry]:
-    """The latest first. A bundle by when its session began: when it was imported says less, and comes last."""
+def in_order(entries: list[Entry], *, by_writing: bool = False) -> list[Entry]:
+    """The latest first: by when they began or, where somebody follows them, by when they were written.
+
+    When a bundle was imported says nothing of its session: one that tells no time comes last.
+    """
 
     def place(entry: Entry) -> tuple[str, Mark]:
-        return (entry.began or "" if entry.is_bundle and entry.head_read else entry.saved), entry.mark
+        if by_writing:
+            return "", entry.mark
+        otherwise = "" if entry.is_bundle and entry.head_read else entry.saved
+        return entry.began or otherwise, entry.mark
 
     return sorted(entries, key=place, reverse=True)
 

@@ -78,10 +78,12 @@ class SidePane(LinesView):
             foot = Look(
                 width=width, folders=look.folders
             )  # what it counts is drawn by `show` alone, by no key
+            usage = paint_usage(shown.usage, width)
+            last = paint_foot(tally, Tally(), shown.hidden, foot, shown.session, by="callsheet show ")
             return [
                 *paint_head(shown.session, tally, head, shown.doubts, by="a"),
-                *paint_usage(shown.usage, width),
-                *paint_foot(tally, Tally(), shown.hidden, foot, shown.session, by="callsheet show "),
+                *usage,
+                *last[0 if usage else 1 :],  # its rule, where there is something above it
             ]
 
         self.put(paint, keep=True)
