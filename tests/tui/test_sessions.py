@@ -123,7 +123,8 @@ def test_several_places_are_counted_where_they_do_not_fit(tmp_path: Path) -> Non
 
     async def test(on: Driven) -> None:
         await on.until(lambda: "no sessions found" in on.text)
-        assert "in 3 places" in on.lines[0]
+        assert "in 3 places: " in on.lines[0]
+        assert on.lines[0].endswith("…")
 
     shelf = FolderShelf(*((folder, None) for folder in folders))
     drive(lambda looks: SessionsScreen(shelf, looks=looks), test, size=(60, 20))

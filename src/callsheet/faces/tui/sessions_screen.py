@@ -324,7 +324,7 @@ class SessionsScreen(Screen[None]):
         self.query_one("#top", Bar).put(
             [
                 Part(Span(counted(len(entries), "session"), "strong"), 0),
-                *self._places(),
+                self._places(),
             ]
         )
         tallies = [entry.tally for entry in entries if entry.tally is not None]
@@ -338,12 +338,11 @@ class SessionsScreen(Screen[None]):
             [*left, Part(Span("Enter: open", "quiet")), Part(Span("? help", "quiet"), 3)]
         )
 
-    def _places(self) -> Iterator[Part]:
-        places = self._shelf.places
-        if len(places) > 1:
-            yield Part(Span(f"in {counted(len(places), 'place')}", "quiet"), 1)
-        for rank, place in enumerate(places, 2):
-            yield Part(Span(visible(place), "quiet"), rank, "" if len(places) > 1 else "start")
+    def _places(self) -> Part:
+        places = [visible(place) for place in self._shelf.places]
+        if len(places) == 1:
+            return Part(Span(places[0], "quiet"), 1, "start")
+        return Part(Span(f"in {counted(len(places), 'place')}: {', '.join(places)}", "quiet"), 1, "end")
 
     def on_sessions_view_opened(self, _: SessionsView.Opened) -> None:
         """A click on the selected session."""
