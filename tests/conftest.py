@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 # What was started without a terminal may ignore signals, and hands that on to the programs that tests start and stop.
-for number, usual in {
+_USUAL: dict[int, Any] = {
     signal.SIGHUP: signal.SIG_DFL,
     signal.SIGQUIT: signal.SIG_DFL,
     signal.SIGINT: signal.default_int_handler,
-}.items():
+}
+for number, usual in _USUAL.items():
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
