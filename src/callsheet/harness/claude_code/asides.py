@@ -22,7 +22,9 @@ from callsheet.harness.claude_code.shapes import NativeBlock, text, value_of
 from callsheet.harness.claude_code.tooluse import (
     AGENTS,
     EMPTY,
+    PLAIN,
     PROCESSES,
+    SHELLS,
     WATCHES,
     ToolUse,
     changes,
@@ -47,8 +49,6 @@ from callsheet.records import (
 from callsheet.registry import Registry
 
 ASKS = "AskUserQuestion"
-EDITS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
-"""Tools whose results report file changes and nothing else."""
 
 
 class Asides:
@@ -120,8 +120,8 @@ class Asides:
             return
         if result.call_id is not None:
             self._file_changes(result, use)
-        if name in EDITS:
-            return
+        if name in PLAIN or (name in SHELLS and use.backgroundTaskId is None):
+            return  # as most results
         self._start_terminal(result, use, call)
         self._read_terminal(use)
         self._stop_terminal(use, verdict)

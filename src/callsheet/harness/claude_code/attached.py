@@ -12,12 +12,10 @@ from __future__ import annotations
 from pathlib import PurePath, PureWindowsPath
 from typing import NamedTuple
 
-from msgspec import Raw
-
 from callsheet.harness._port import Desk
 from callsheet.harness._port.pen import amount
 from callsheet.harness.claude_code.shapes import text
-from callsheet.harness.claude_code.tooluse import persisted
+from callsheet.harness.claude_code.tooluse import Report
 from callsheet.records import BlobRef, Capture, Native, Ref, SourceEntry, Unmapped
 
 KIND = "claude-code-tool-result"
@@ -62,15 +60,12 @@ class Attached:
         self.sources = [kept.source for kept in self._kept]
         self.refs = [kept.ref for kept in self._kept]
 
-    def persisted(self, raw: Raw) -> Persisted | None:
+    def persisted(self, report: Report) -> Persisted | None:
         """The whole output that a result says was put into a file; None when it says nothing of the kind."""
-        if b'"persistedOutputPath"' not in bytes(raw):
-            return None
-        use = persisted(raw)
-        path = text(use.persistedOutputPath)
+        path = text(report.persistedOutputPath)
         if path is None:
             return None
-        told = amount(use.persistedOutputSize)
+        told = amount(report.persistedOutputSize)
         size = told if isinstance(told, int) else None
         kept = self._output(PureWindowsPath(path), size)
         if kept is None:

@@ -13,15 +13,15 @@ from typing import Any
 
 from msgspec import Raw
 
+from callsheet.harness._port.counts import counts_of
 from callsheet.harness._port.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.seen import Seen
 from callsheet.harness.claude_code.shapes import NativeLine, NativeMessage, is_short, text, value_of
 from callsheet.harness.claude_code.tooluse import exit_code
-from callsheet.records import Compaction, Count, Hook, Message, Notice, Part, Turn, Usage
+from callsheet.records import Compaction, Hook, Message, Notice, Part, Turn, Usage
 from callsheet.registry import LineRule, Registry
 from callsheet.registry.when import MISSING, follow, json_type, matches
-from callsheet.wire.lossless import MAX_SAFE
 
 USAGES = 4096
 """Model messages whose usage is remembered, so that it is written once per message."""
@@ -328,24 +328,3 @@ def _hook_decision(value: Any) -> str | None:
     if isinstance(value, dict):
         value = value.get("behavior")
     return value if isinstance(value, str) and value else None
-
-
-def counts_of(value: Any) -> list[Count]:
-    """Every number of a nested object under its own name, nested names joined with dots."""
-    found: list[Count] = []
-    if type(value) is dict:
-        _count(value, "", found)
-    return found
-
-
-def _count(value: dict[str, Any], prefix: str, found: list[Count]) -> None:
-    for name, item in value.items():
-        kind = type(item)
-        if kind is int:
-            if -MAX_SAFE <= item <= MAX_SAFE:
-                found.append(Count(name=prefix + name, value=item))
-        elif kind is float:
-            if number(item) is not None:
-                found.append(Count(name=prefix + name, value=item))
-        elif kind is dict and len(prefix) < 200:
-            _count(item, f"{prefix}{name}.", found)

@@ -33,6 +33,8 @@ LAST_WITHOUT: Final = (2, 1, 260)
 """The newest version known to record no requests; results of later ones are worth a look."""
 LIMIT: Final = 16_384
 """Entries of each table of things whose other half has not come yet."""
+_VERSIONED = ("user", "attachment", "assistant")
+"""Types of lines that are worth a look only where requests are recorded."""
 _ABSENT = Raw()
 _FAILS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _CONTRADICTS = -1
@@ -122,14 +124,14 @@ class RequestEvidence:
 
     def take(self, number: int, offset: int, size: int, line: RequestLine) -> None:
         """Takes one native record in that is decoded already (see ``feed``)."""
+        if not self._eager and line.type in _VERSIONED and not self._wanted(line):
+            return
         match line.type:
             case "user":
-                if self._wanted(line):
-                    self._take_user(number, offset, size, line)
+                self._take_user(number, offset, size, line)
             case "attachment":
-                if self._wanted(line):
-                    self._take_attachment(line)
-            case "assistant" if self._wanted(line):
+                self._take_attachment(line)
+            case "assistant":
                 message_id = _member(line.message, "id", _message_id)
                 self._runs.end(message_id if isinstance(message_id, str) else None)
             case "system":
@@ -191,7 +193,8 @@ class RequestEvidence:
         return self._deliveries.find(offset, block)
 
     def _wanted(self, line: RequestLine) -> bool:
-        if not self._eager and line.version != self._version:
+        """Whether a line of a file that shows no requests so far is of a version that records them."""
+        if line.version != self._version:
             self._version = line.version
             key = version_key(line.version) if isinstance(line.version, str) else None
             self._eager = key is not None and key > LAST_WITHOUT

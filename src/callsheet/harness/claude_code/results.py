@@ -32,7 +32,15 @@ from callsheet.harness.claude_code.shapes import (
     text,
     value_of,
 )
-from callsheet.harness.claude_code.tooluse import EMPTY, ToolUse, duration_ms, exec_of, tool_use
+from callsheet.harness.claude_code.tooluse import (
+    EMPTY,
+    Report,
+    ToolUse,
+    duration_ms,
+    exec_of,
+    report_of,
+    tool_use,
+)
 from callsheet.harness.claude_code.verdicts import Verdict, Verdicts
 from callsheet.records import Error, Exec, ToolResult
 from callsheet.registry import ContentRule, Registry
@@ -47,6 +55,7 @@ NO_REPLY = "no reply of the model follows, so nothing shows that it was sent"
 SEVERAL = "its call id stands on several calls"
 OTHER_RECORD = "the result names another record than that of the only readable call with its id"
 TAKEN = "the result's id is none of a call, but like one made for a call without an id of its own"
+NOTHING = Exec()
 STORED: Any = object()
 """The stored text itself, taken over as it stands."""
 UNREADABLE = "the request's copy could not be read"
@@ -97,18 +106,19 @@ class Results:
         raw = line.toolUseResult if alone else ABSENT
         call, doubt = self._answered(line, block)
         use = tool_use(raw, call.name if call else None) if raw else EMPTY
-        verdict = self._verdict(line, block, raw, use, alone)
+        report = report_of(raw, use)
+        verdict = self._verdict(line, block, raw, report, alone)
         record = ToolResult(
             linkage="none",
             status=verdict.status,
             permission=verdict.permission,
-            duration_ms=duration_ms(use) if raw else None,
+            duration_ms=duration_ms(use) if use is not EMPTY else None,
             native=pen.native("result", pointer),
         )
         self._link(record, line, block, doubt)
         if isinstance(block.tool_use_id, str) and self._was_asked(block.tool_use_id):
             record.permission = None  # the request has a record of its own (ASR-278)
-        self._say_content(record, line, block, index, raw, call)
+        self._say_content(record, line, block, index, raw, call, report)
         if use is not EMPTY:
             self._say_exec(record, use, call.name if call else None)
         if verdict.status != "completed" and mark(raw) == b'"':
@@ -119,7 +129,13 @@ class Results:
         if verdict.synthetic:
             record.native.synthetic = True
         decided = line.permissionDecision
-        if alone and mark(decided) == b"{" and len(decided) < INLINE_MOST and lossless.fits(decided):
+        if (
+            alone
+            and decided
+            and mark(decided) == b"{"
+            and len(decided) < INLINE_MOST
+            and lossless.fits(decided)
+        ):
             record.meta = {"callsheet/decision": decided}
         if alone and text(line.userFeedback):
             record.native.extra = Raw(msgspec.json.encode({"userFeedback": line.userFeedback}))
@@ -133,9 +149,11 @@ class Results:
         del index
         self._pen.write(record)
 
-    def _verdict(self, line: NativeLine, block: NativeBlock, raw: Raw, use: ToolUse, alone: bool) -> Verdict:
+    def _verdict(
+        self, line: NativeLine, block: NativeBlock, raw: Raw, report: Report, alone: bool
+    ) -> Verdict:
         """Status and decision of a block, by the tables."""
-        return self._verdicts.of(line, block, raw, use, alone)
+        return self._verdicts.of(line, block, raw, report, alone)
 
     # -- which call ---------------------------------------------------------------------------------------------
 
@@ -181,6 +199,7 @@ class Results:
         index: int,
         raw: Raw,
         call: CallPlace | None,
+        report: Report,
     ) -> None:
         pen = self._pen
         unit = pen.unit
@@ -204,8 +223,8 @@ class Results:
                 record.content = blocks.parts_of(content, pen.desk, delivered.keep if delivered else None)
             if pen.unit.exact is not None and delivered is None:
                 self._say_exact_text(record, f"/message/content/{index}/content")
-            if b'"persistedOutputPath"' in unit.data:
-                self._say_persisted(record, raw)
+            if report.persistedOutputPath is not None:
+                self._say_persisted(record, report)
             if raw and pen.inline(record, "raw", raw, self.report):
                 record.raw = raw
             return
@@ -243,8 +262,8 @@ class Results:
             pen.capture(record, "content", "external", blob=pen.desk.blob(data, "application/json"))
         return content, None
 
-    def _say_persisted(self, record: ToolResult, raw: Raw) -> None:
-        found = self._attached.persisted(raw)
+    def _say_persisted(self, record: ToolResult, report: Report) -> None:
+        found = self._attached.persisted(report)
         if found is None:
             return
         self._pen.capture(
@@ -328,7 +347,7 @@ class Results:
                     self._pen.capture(
                         record, f"exec.{member}", "external", blob=self._pen.desk.blob(data, "text/plain")
                     )
-        if made == Exec():
+        if made == NOTHING:
             record.exec = None
 
 

@@ -114,31 +114,30 @@ class Reader:
             if isinstance(unit, Hole):
                 self.pen.gap(self.file.source, unit)
                 continue
-            place = (unit.line.number, unit.start)
-            if place in survey.repeats:
-                first = survey.repeats[place][0]
+            first = survey.repeats.get((unit.line.number, unit.start)) if survey.repeats else None
+            if first is not None:
                 self.desk.diagnose(
-                    "repeated_line", f"repeats line {first}", self.file.source, unit.line.number
+                    "repeated_line", f"repeats line {first[0]}", self.file.source, unit.line.number
                 )
                 continue
             try:
-                self._unit(unit, place)
+                self._unit(unit)
             except (RecursionError, lossless.NotJson):
                 # What could be read before this depth stands as records; the gap says that it is not all.
                 self.pen.gap(self.file.source, Hole(unit.line, unit.start, len(unit.data), "too_deep"))
         self._late_notices()
 
-    def _unit(self, unit: Unit[NativeLine], place: tuple[int, int]) -> None:
-        line = unit.native
+    def _unit(self, unit: Unit[NativeLine]) -> None:
+        line, pen, survey = unit.native, self.pen, self.survey
         if line is None:
-            self.pen.take(self.file.source, unit)
-            self.pen.unmapped(None, Raw(unit.data))
+            pen.take(self.file.source, unit)
+            pen.unmapped(None, Raw(unit.data))
             return
-        inherited = self.survey.inherited.get(place)
+        inherited = survey.inherited.get((unit.line.number, unit.start)) if survey.inherited else None
         if inherited is None and line.sessionId != self._stem and self._stem and text(line.sessionId):
             inherited = line.sessionId
-        copies = self._copies(place) if self.survey.copies else None
-        self.pen.take(self.file.source, unit, line.timestamp, inherited, copies)
+        copies = self._copies((unit.line.number, unit.start)) if survey.copies else None
+        pen.take(self.file.source, unit, line.timestamp, inherited, copies)
         kind = line.type
         if kind == "assistant":
             self.talk.assistant(line)
@@ -155,8 +154,8 @@ class Reader:
             self.events.cost_state()
         elif kind == "queue-operation":
             self._queued(unit, line)
-        if not self.pen.written:
-            self.pen.unmapped(_native_type(line), Raw(unit.data))
+        if not pen.written:
+            pen.unmapped(_native_type(line), Raw(unit.data))
 
     def _copies(self, place: tuple[int, int]) -> list[Place] | None:
         found = self.survey.copies.get(place)

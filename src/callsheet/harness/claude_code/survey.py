@@ -46,6 +46,9 @@ class SurveyLine(RequestLine, gc=False):
     requestSessionId: Any = None
     parentUuid: Any = UNSET
     isSidechain: Any = None
+    isApiErrorMessage: Any = None
+    attributionMcpServer: Any = None
+    attributionMcpTool: Any = None
 
 
 class RareLine(Struct, gc=False):
@@ -53,12 +56,9 @@ class RareLine(Struct, gc=False):
 
     parentUuid: Any = None
     sourceToolAssistantUUID: Any = None
-    isApiErrorMessage: Any = None
     permissionDecision: Any = None
     toolDenialKind: Any = None
     toolDenialBeforeRun: Any = None
-    attributionMcpServer: Any = None
-    attributionMcpTool: Any = None
     apiBlockIndex: Any = None
     leafUuid: Any = None
     parentSessionId: Any = None
@@ -312,7 +312,7 @@ class Survey:
             if isinstance(unit, Hole) or unit.native is None:
                 continue
             native = unit.native
-            kind = native.type
+            kind = native.type if type(native.type) is str else None
             uuid = native.uuid
             if type(uuid) is str:
                 key = hash(uuid)
@@ -320,7 +320,7 @@ class Survey:
                     self._met_again.add(uuid)
                 else:
                     uuids.add(key)
-                    if native.parentUuid is None and type(kind) is str and kind in _TALK:
+                    if native.parentUuid is None and kind in _TALK:
                         self._replies[native.isSidechain is True].begin(unit.line.number)
                 if native.version is not None and native.version != version:
                     version = native.version
@@ -335,9 +335,9 @@ class Survey:
                 self.spots["cwd"] = _spot(unit)
             if kind == "assistant":
                 self._note_answer(unit)
-            elif type(kind) is str and kind in _RARE_KINDS:
+            elif kind in _RARE_KINDS:
                 self._note_rare(unit)
-            if type(kind) is str and kind in _EVIDENCE:
+            if kind in _EVIDENCE:
                 take(unit.line.number, unit.line.offset + unit.start, len(unit.data), native)
         self.version = text(version)
         self.evidence.close()
@@ -357,18 +357,15 @@ class Survey:
     def _note_answer(self, unit: Unit[SurveyLine]) -> None:
         """An assistant line: its calls, whether the model itself replied, and MCP names beside it."""
         message = self._message(unit)
-        data = unit.data
-        assert unit.native is not None
-        failed = b'"isApiErrorMessage"' in data and rare_line(unit).isApiErrorMessage is True
-        if message.model != "<synthetic>" and not failed:
-            replies = self._replies[unit.native.isSidechain is True]
+        native = unit.native
+        assert native is not None
+        if message.model != "<synthetic>" and native.isApiErrorMessage is not True:
+            replies = self._replies[native.isSidechain is True]
             replies.add(unit.line.number, unit.line.offset + unit.start, text(message.id))
         self._note_calls(unit, message.content)
-        if b'"attributionMcpServer"' in data:
-            rare = rare_line(unit)
-            server, tool = rare.attributionMcpServer, rare.attributionMcpTool
-            if isinstance(server, str) and isinstance(tool, str):
-                self.mcp.add(server, tool)
+        server, tool = native.attributionMcpServer, native.attributionMcpTool
+        if isinstance(server, str) and isinstance(tool, str):
+            self.mcp.add(server, tool)
 
     def _note_rare(self, unit: Unit[SurveyLine]) -> None:
         assert unit.native is not None
@@ -384,11 +381,12 @@ class Survey:
 
     def _note_calls(self, unit: Unit[SurveyLine], blocks: list[SurveyBlock]) -> None:
         for block in blocks:
-            if block.type not in CALLS or type(block.id) is not str:
+            call_id = block.id
+            if block.type not in CALLS or type(call_id) is not str:
                 continue
-            key = hash(block.id)
+            key = hash(call_id)
             if key in self._calls:
-                self._twice.add(block.id)
+                self._twice.add(call_id)
                 continue
             assert unit.native is not None
             place = (unit.line.offset + unit.start) << 32 | _short(unit.native.uuid)

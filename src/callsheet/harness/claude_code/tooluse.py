@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
 from callsheet.harness._port.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code.shapes import ABSENT, FAILS, is_string, mark, text, verbatim
@@ -28,16 +28,33 @@ PROCESSES = (None, "local_bash")
 INT32_LOW, INT32_HIGH = -(1 << 31), (1 << 32) - 1
 
 
-class ToolUse(Struct, gc=False):
+SHELLS = ("Bash", "PowerShell")
+PLAIN = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep", "WebFetch", "WebSearch"))
+"""Tools that report of no process, terminal, agent or plan."""
+
+
+class Report(Struct, gc=False):
+    """Members of ``toolUseResult`` that are read of any tool, known or not.
+
+    Attributes:
+        persistedOutputPath: Where the harness put the whole of an output that was too large to send.
+        persistedOutputSize: How large it is.
+    """
+
+    stdout: Raw = ABSENT
+    interrupted: Any = UNSET
+    persistedOutputPath: Any = None
+    persistedOutputSize: Any = None
+
+
+class ToolUse(Report, gc=False):
     """Members of ``toolUseResult`` that any tool of any version is known to write."""
 
     type: Any = None
     status: Any = None
-    stdout: Raw = ABSENT
     stderr: Raw = ABSENT
     exitCode: Any = None
     command: Any = None
-    interrupted: Any = None
     durationMs: Any = None
     totalDurationMs: Any = None
     durationSeconds: Any = None
@@ -106,13 +123,14 @@ _WORDS = {
 @cache
 def _decoder_of(words: str) -> msgspec.json.Decoder[ToolUse]:
     """Reads a tool's own members; every other is passed over."""
-    own = frozenset(words.split())
+    own = frozenset((*words.split(), "persistedOutputPath", "persistedOutputSize"))
     renamed = {name: name if name in own else f"\uffff{name}" for name in ToolUse.__struct_fields__}
     members = [(one.name, one.type, one.default) for one in msgspec.structs.fields(ToolUse)]
     kind = msgspec.defstruct("ToolUse", members, bases=(ToolUse,), rename=renamed, gc=False)
     return msgspec.json.Decoder(kind)
 
 
+_report = msgspec.json.Decoder(Report)
 _decoders = {tool: _decoder_of(words) for tool, words in _WORDS.items()}
 EMPTY = ToolUse()
 
@@ -128,26 +146,24 @@ def tool_use(raw: Raw, tool: str | None) -> ToolUse:
         return EMPTY
 
 
-class Persisted(Struct, gc=False):
-    """Where the harness put the whole of an output that was too large to send."""
-
-    persistedOutputPath: Any = None
-    persistedOutputSize: Any = None
-
-
-_persisted = msgspec.json.Decoder(Persisted)
-
-
-def persisted(raw: Raw) -> Persisted:
-    """What a result of any tool says of its whole output."""
+def report_of(raw: Raw, use: ToolUse) -> Report:
+    """What is read of any tool's report: of one that is not known, too."""
+    if use is not EMPTY or mark(raw) != b"{":
+        return use
     try:
-        return _persisted.decode(raw)
+        return _report.decode(raw)
     except FAILS:
-        return Persisted()
+        return EMPTY
 
 
 def exec_of(use: ToolUse, tool: str | None, is_agent: Callable[[str], bool]) -> Exec | None:
     """Process details, from fields made for them only (ASR-260, 267, 288); an agent is no terminal (ASR-286)."""
+    if tool in PLAIN:
+        return None
+    stdout = verbatim(use.stdout) if is_string(use.stdout) else None
+    stderr = verbatim(use.stderr) if is_string(use.stderr) else None
+    if tool in SHELLS and use.backgroundTaskId is None and use.timedOutAfterMs is None:
+        return None if stdout is None and stderr is None else Exec(stdout=stdout, stderr=stderr)
     polled = use.task if isinstance(use.task, dict) and "output" in use.task else {}
     terminal = text(use.backgroundTaskId) or text(use.shellId)
     if terminal is None and tool == WATCHES:
@@ -157,8 +173,6 @@ def exec_of(use: ToolUse, tool: str | None, is_agent: Callable[[str], bool]) -> 
     if terminal is not None and is_agent(terminal):
         terminal = None
     output = polled.get("output")
-    stdout = verbatim(use.stdout) if is_string(use.stdout) else None
-    stderr = verbatim(use.stderr) if is_string(use.stderr) else None
     if (
         terminal is None
         and not polled

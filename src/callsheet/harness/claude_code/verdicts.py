@@ -11,12 +11,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw
 
 from callsheet.harness.claude_code.shapes import (
-    ABSENT,
-    FAILS,
     NativeBlock,
     NativeLine,
     is_short,
@@ -24,7 +21,7 @@ from callsheet.harness.claude_code.shapes import (
     mark,
     value_of,
 )
-from callsheet.harness.claude_code.tooluse import EMPTY, ToolUse
+from callsheet.harness.claude_code.tooluse import Report
 from callsheet.records import CompactPermission
 from callsheet.registry import Registry, Rule
 from callsheet.registry import first as first_rule
@@ -46,21 +43,6 @@ Use = tuple[str, Any] | None
 """The type of ``toolUseResult`` and, of a text that a table names, the text; of a shell's, ``interrupted``."""
 
 
-class _Shell(Struct, gc=False):
-    stdout: Raw = ABSENT
-    interrupted: Any = None
-
-
-_shell = msgspec.json.Decoder(_Shell)
-
-
-def _shell_of(raw: Raw) -> _Shell:
-    try:
-        return _shell.decode(raw)
-    except FAILS:
-        return _Shell()
-
-
 class Verdict(NamedTuple):
     """What the tables say of a result."""
 
@@ -79,9 +61,9 @@ class Verdicts:
         self._said: set[tuple[str, str]] = set()
         self._texts = _named_texts(registry)
 
-    def of(self, line: NativeLine, block: NativeBlock, raw: Raw, tool_use: ToolUse, alone: bool) -> Verdict:
+    def of(self, line: NativeLine, block: NativeBlock, raw: Raw, report: Report, alone: bool) -> Verdict:
         """The verdict on one result block; ``alone``: the line has no other, so that its members speak of this one."""
-        use = self._use(raw, tool_use) if raw else None
+        use = self._use(raw, report) if raw else None
         if not alone:
             line = _undecided(line)
         key = (
@@ -112,17 +94,18 @@ class Verdicts:
             self._said.update(fresh)
         return answer if fresh == answer.doubts else answer._replace(doubts=fresh)
 
-    def _use(self, raw: Raw, tool_use: ToolUse) -> Use:
+    def _use(self, raw: Raw, report: Report) -> Use:
         """``toolUseResult`` as the tables may see it: its type, and its text where a table names that text."""
         first_byte = mark(raw)
         if first_byte == b'"':
             text = value_of(raw) if len(raw) < 200 else None
             return ("string", text if text in self._texts else None)
         if first_byte == b"{":
-            if tool_use is EMPTY and b'"interrupted"' not in bytes(raw):
-                return ("object", False)
-            shell = _shell_of(raw) if tool_use is EMPTY else tool_use
-            return ("shell" if is_string(shell.stdout) else "object", shell.interrupted is True)
+            # A tool that is not known is taken for a shell only if it says of both what a shell would.
+            shell = is_string(report.stdout) and (
+                type(report) is not Report or report.interrupted is not UNSET
+            )
+            return ("shell" if shell else "object", report.interrupted is True)
         return ({b"[": "array", b"n": "null"}.get(first_byte, "number"), None)
 
     def _ask(self, line: NativeLine, block: NativeBlock, use: Use) -> Verdict:

@@ -276,7 +276,7 @@ def _safe(value: Any) -> int | None:
 
 
 def _stream(pen: Pen, result: ToolResult, made: Exec, member: str, raw: Raw) -> None:
-    if len(raw) > INLINE_MOST or CUT_MARK in bytes(raw):
+    if len(raw) > INLINE_MOST:  # and so is the text of every output that Codex cut
         words = (text_of(raw) or "").encode("utf-8", "replace")
         cut = CUT_MARK in words and len(words) == PERSISTED_MOST
         if len(words) > INLINE_MOST:

@@ -17,15 +17,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.units import Reading, Unit
-from callsheet.registry.via import numbers
-from callsheet.registry.when import MISSING
 from callsheet.wire.lossless import clean_text
 from callsheet.wire.lossless import decode as decode_any
 from callsheet.wire.lossless import mark as mark
 
 ABSENT = Raw()
-MOST = 1 << 53
-"""Integers below it are exact in every reader."""
 S = TypeVar("S", bound=Struct)
 FAILS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding a hostile part may raise (``msgspec.ValidationError`` is a ``DecodeError``)."""
@@ -260,9 +256,9 @@ def item_head(item: Raw) -> tuple[str | None, str | None]:
 
 def kind_of(line: RolloutLine | SurveyLine) -> str:
     """The type of a line and its payload, as the registry's ``[[line]]`` rows name it."""
-    kind = line.type if isinstance(line.type, str) else ""
-    if line.payload is not None and isinstance(line.payload.type, str):
-        return f"{kind}/{line.payload.type}"
+    kind, payload = line.type or "", line.payload
+    if payload is not None and payload.type is not None:
+        return f"{kind}/{payload.type}"
     if not kind and isinstance(line.record_type, str):
         return f"record_type={line.record_type}"
     return kind
@@ -306,14 +302,6 @@ def value_of(raw: Raw) -> Any:
         return _value.decode(raw)
     except FAILS:
         return None
-
-
-def numbers_in(value: Any) -> list[dict[str, Any]]:
-    """Every number of an object, under its own name."""
-    if isinstance(value, dict) and all(type(item) is int and -MOST < item < MOST for item in value.values()):
-        return [{"name": name, "value": item} for name, item in value.items()]
-    found = numbers(value)
-    return [] if found is MISSING else found
 
 
 def exact_value(raw: Raw) -> Any:

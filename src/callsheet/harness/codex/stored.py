@@ -189,11 +189,8 @@ class Reader:
         if payload is None and line.type in BARE:
             payload, pointer = self._bare(), ""
             kind = f"response_item/{line.type}"
-        shown = line.type if pointer == "" else self._native_type(line, payload)
-        if isinstance(line, LooseLine):
-            shown = line.types or None
         if seen.dead:
-            pen.unmapped(f"reverted/{shown}")
+            pen.unmapped(f"reverted/{_native_type(line, pointer)}")
             return
         handler = _HANDLERS.get(kind)
         if handler is not None and payload is not None:
@@ -208,21 +205,13 @@ class Reader:
             self._cwd = text(payload.cwd) or self._cwd
         if self.survey.is_boundary(kind, payload.role if payload is not None else None):
             self._boundary += 1
-        place = self.survey.head.place
-        if place is not None and place.source is source and place.offset == unit.line.offset + unit.start:
-            pen.cited()
-        if not pen.written:
-            pen.unmapped(shown)
+        if not pen.written and not self._is_head(source, unit):
+            pen.unmapped(_native_type(line, pointer))
 
-    @staticmethod
-    def _native_type(line: RolloutLine, payload: Payload | None) -> str | None:
-        """The type of a line that nothing maps; of an item, with the item's own."""
-        inner = payload.type if payload is not None else None
-        item = item_head(payload.item)[0] if payload is not None and payload.item else None
-        named = "/".join(one for one in (line.type, inner, item) if one)
-        if not named and isinstance(line.record_type, str):
-            named = f"record_type={line.record_type}"
-        return named or None
+    def _is_head(self, source: SourceEntry, unit: Unit[RolloutLine]) -> bool:
+        """Whether the session record cites a unit."""
+        place = self.survey.head.place
+        return place is not None and place.source is source and place.offset == unit.line.offset + unit.start
 
     def _bare(self) -> Payload | None:
         return decoded(payload_decoder, Raw(self._clean()))
@@ -309,6 +298,21 @@ class Reader:
 
     def _assessment(self, _payload: Payload, _pointer: str) -> None:
         self.asides.assessment(self.version)
+
+
+def _native_type(line: RolloutLine, pointer: str) -> str | None:
+    """The type of a line that nothing maps; of an item, with the item's own."""
+    if isinstance(line, LooseLine):
+        return line.types or None
+    payload = line.payload
+    if not pointer or payload is None:
+        named = line.type
+    else:
+        item = item_head(payload.item)[0] if payload.item else None
+        named = "/".join(one for one in (line.type, payload.type, item) if one)
+    if not named and isinstance(line.record_type, str):
+        named = f"record_type={line.record_type}"
+    return named or None
 
 
 _PLAIN = frozenset({"CommandExecution", "McpToolCall", "DynamicToolCall", "ImageView"})

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from callsheet.harness._port.counts import counts_of
 from callsheet.harness._port.pen import Place
 from callsheet.harness._port.units import Hole, Unit
 from callsheet.harness._port.veil import Veil
@@ -32,7 +33,6 @@ from callsheet.harness.codex.shapes import (
     json_in,
     kind_of,
     members_of,
-    numbers_in,
     parts_of,
     payload_text,
     string,
@@ -218,7 +218,7 @@ class Survey:
                 if not seen.dead:
                     self.has_usage = True
                     self._boundary += 1
-                    if payload is not None and numbers_in(value_of(payload.usage)):
+                    if payload is not None and counts_of(value_of(payload.usage)):
                         self._last_usage = position  # one that tells of a response: another proves none
             else:
                 self._other(position, number, unit, seen)

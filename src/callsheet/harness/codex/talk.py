@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from callsheet.harness._port.counts import counts_of
 from callsheet.harness._port.pen import Pen, number, raw_json
 from callsheet.harness.codex import contents
 from callsheet.harness.codex.shapes import (
@@ -22,7 +23,6 @@ from callsheet.harness.codex.shapes import (
     clean_data,
     mark,
     members_of,
-    numbers_in,
     parts_of,
     payload_text,
     string,
@@ -31,7 +31,7 @@ from callsheet.harness.codex.shapes import (
     value_of,
 )
 from callsheet.harness.codex.survey import Survey
-from callsheet.records import Compaction, Count, Error, Message, Notice, Reasoning, Turn, Usage
+from callsheet.records import Compaction, Error, Message, Notice, Reasoning, Turn, Usage
 from callsheet.registry import Registry
 
 NOT_ASKED = "raw chain of thought is kept only when asked for"
@@ -300,8 +300,3 @@ def error_of(value: dict[str, Any]) -> Error:
     if isinstance(code, dict):
         fits = next(iter(code), None)
     return Error(message=message if isinstance(message, str) else None, code=fits)
-
-
-def counts_of(value: Any) -> list[Count]:
-    """Every number of an object, under its own name."""
-    return [Count(**one) for one in numbers_in(value)]

@@ -22,7 +22,7 @@ from callsheet.harness.claude_code.replies import CallPlace
 from callsheet.harness.claude_code.results import NO_REPLY, Results
 from callsheet.harness.claude_code.shapes import NativeBlock, NativeLine, text
 from callsheet.harness.claude_code.stream.seen import FrameSeen
-from callsheet.harness.claude_code.tooluse import WATCHES, ToolUse
+from callsheet.harness.claude_code.tooluse import WATCHES, Report, ToolUse
 from callsheet.harness.claude_code.verdicts import Verdict
 from callsheet.records import InputRequest, Native, Ref, SourceEntry, Subagent, Terminal, ToolResult
 
@@ -71,9 +71,11 @@ class FrameResults(Results):
             self._keep(line, block, index, alone, made[0])
         return made
 
-    def _verdict(self, line: NativeLine, block: NativeBlock, raw: Raw, use: ToolUse, alone: bool) -> Verdict:
+    def _verdict(
+        self, line: NativeLine, block: NativeBlock, raw: Raw, report: Report, alone: bool
+    ) -> Verdict:
         """What the tables say; a refusal that another frame recorded makes an error, or nothing, a refusal."""
-        verdict = super()._verdict(line, block, raw, use, alone)
+        verdict = super()._verdict(line, block, raw, report, alone)
         self._denials = ()
         if verdict.status in ("failed", "unknown") and isinstance(block.tool_use_id, str):
             self._denials = self._seen.denials.get(block.tool_use_id, ())

@@ -14,12 +14,13 @@ from types import MappingProxyType
 from msgspec import Raw
 
 from callsheet.harness._port import Desk
+from callsheet.harness._port.counts import counts_of
 from callsheet.harness._port.parts import ABSENT, items_of, members_of, text_of, value_of, whole_number_of
 from callsheet.harness._port.pen import Pen, amount, number, raw_json
 from callsheet.harness.claude_code import blocks
 from callsheet.harness.claude_code.attached import Attached
 from callsheet.harness.claude_code.calls import Told
-from callsheet.harness.claude_code.events import Events, Lines, counts_of
+from callsheet.harness.claude_code.events import Events, Lines
 from callsheet.harness.claude_code.shapes import CALLS, NativeBlock, NativeMessage, is_text, text
 from callsheet.harness.claude_code.stream.asks import Asks
 from callsheet.harness.claude_code.stream.hooks import Hooks

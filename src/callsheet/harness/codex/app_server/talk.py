@@ -13,13 +13,14 @@ from collections.abc import Iterable
 
 from msgspec import Raw
 
+from callsheet.harness._port.counts import counts_of
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, value_of
 from callsheet.harness._port.pen import Pen, amount, number
 from callsheet.harness.codex import contents
 from callsheet.harness.codex.app_server.shapes import Item
 from callsheet.harness.codex.changes import changes_of_diff
 from callsheet.harness.codex.shapes import string, text
-from callsheet.harness.codex.talk import NOT_ASKED, counts_of, error_of
+from callsheet.harness.codex.talk import NOT_ASKED, error_of
 from callsheet.records import (
     Compaction,
     Error,

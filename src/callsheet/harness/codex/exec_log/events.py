@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from callsheet.harness._port.counts import counts_of
 from callsheet.harness._port.pen import Pen, Place
 from callsheet.harness.codex.calls import own_call
 from callsheet.harness.codex.changes import STATES, changes_of_diff, file_change
@@ -34,7 +35,7 @@ from callsheet.harness.codex.shapes import (
     text_of,
     value_of,
 )
-from callsheet.harness.codex.talk import NOT_ASKED, counts_of, write_notice
+from callsheet.harness.codex.talk import NOT_ASKED, write_notice
 from callsheet.records import FileChange, Message, Plan, PlanEntry, Reasoning, Turn, Usage
 from callsheet.registry import Registry
 from callsheet.wire.lossless import clean_text

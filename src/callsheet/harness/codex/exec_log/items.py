@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
+from callsheet.harness._port.counts import counts_of
 from callsheet.harness._port.pen import Pen
 from callsheet.harness.codex.agents import Agents
 from callsheet.harness.codex.calls import own_call
@@ -31,7 +32,7 @@ from callsheet.harness.codex.shapes import (
     text_of,
     value_of,
 )
-from callsheet.harness.codex.talk import counts_of, error_of, write_notice
+from callsheet.harness.codex.talk import error_of, write_notice
 from callsheet.records import Message, Plan, PlanEntry, Reasoning, Turn, Usage
 from callsheet.registry import Registry
 
