@@ -2,7 +2,8 @@
 
     python benchmarks/import_session.py [--mb 200] [--calls 100000]
 
-Makes its files anew (``make_session.py``), so the figures are of made-up sessions with the line lengths of real ones.
+Makes its files anew (``make_session.py``, ``make_rollout.py``), so the figures are of made-up sessions with the line
+lengths of real ones.
 For each file: the seconds of ``json.loads`` per line and of the import (all records, refs and digests; the native copy
 timed apart), each the best of ``--runs``, and their ratio. Then the peak memory of whole processes, the time until
 ``import callsheet`` is done, and what the hashing alone would cost.
@@ -20,8 +21,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from make_session import make
+import make_rollout
+import make_session
 
 from callsheet.library.importing import Failure, import_sources
 
@@ -92,27 +95,30 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         out = home / "out"
-        files = {
-            "2 MB": {"mb": 2},
-            f"{args.mb:g} MB, 2.1.200": {"mb": args.mb},
-            f"{args.mb:g} MB, 2.1.332 (with request records)": {"mb": args.mb, "version": "2.1.332"},
-            f"{args.calls:,} calls": {"calls": args.calls},
-            "lines of 10 MB": {"mb": 2, "long_line": 10},
+        session, rollout, size = make_session.make, make_rollout.make, {"mb": args.mb}
+        files: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
+            "2 MB": (session, {"mb": 2}),
+            f"{args.mb:g} MB, 2.1.200": (session, size),
+            f"{args.mb:g} MB, 2.1.332 (with request records)": (session, {**size, "version": "2.1.332"}),
+            f"{args.calls:,} calls": (session, {"calls": args.calls}),
+            "lines of 10 MB": (session, {"mb": 2, "long_line": 10}),
+            f"{args.mb:g} MB, Codex 0.50": (rollout, {**size, "version": "0.50.0"}),
+            f"{args.mb:g} MB, Codex 0.163 (paginated)": (rollout, {**size, "version": "0.163.0"}),
         }
         heads = f"{'json.loads':>12}{'import':>9}{'ratio':>7}{'digests':>9}{'copy':>7}{'peak MB':>9}"
         print(f"{'file':46}{'MB':>6}{'lines':>9}{heads}")
         path = home / "session.jsonl"
-        for name, shape in files.items():
-            make(path, **shape)  # type: ignore[arg-type]
+        for name, (make, shape) in files.items():
+            make(path, **shape)
             with path.open("rb") as file:
                 lines = sum(1 for _ in file)
             parsed = best(lambda: parse_all(path), args.runs)
             brought = best(lambda: bring_in(path, out, native=False), args.runs)
             copied = best(lambda: bring_in(path, out, native=True), 1) - brought
             hashed = best(lambda: digest_all(path), args.runs)
-            size = path.stat().st_size / 1e6
+            large = path.stat().st_size / 1e6
             print(
-                f"{name:46}{size:6.0f}{lines:9,}{parsed:11.2f}s{brought:8.2f}s{parsed / brought:7.2f}{hashed:8.2f}s"
+                f"{name:46}{large:6.0f}{lines:9,}{parsed:11.2f}s{brought:8.2f}s{parsed / brought:7.2f}{hashed:8.2f}s"
                 f"{copied:6.2f}s{peak_mb(path, out):9.0f}",
                 flush=True,
             )

@@ -184,20 +184,25 @@ class Maker:
         )
 
 
-def main() -> None:
+def make(path: Path, *, mb: float, version: str = "0.163.0") -> None:
     """Writes the file."""
+    with path.open("w", encoding="utf-8", newline="\n") as out:
+        maker = Maker(out, version)
+        meta = {"id": THREAD, "timestamp": "2026-11-01T00:00:00.000Z", "cwd": CWD, "originator": "codex_exec"}
+        mode = {"history_mode": "paginated"} if maker.paginated else {}
+        maker.line("session_meta", {**meta, "cli_version": version, "source": "exec", **mode})
+        while maker.size < mb * 1e6:
+            maker.turn()
+
+
+def main() -> None:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("out", type=Path)
     parser.add_argument("--mb", type=float, default=200)
     parser.add_argument("--version", default="0.163.0")
     wanted = parser.parse_args()
-    with wanted.out.open("w", encoding="utf-8") as out:
-        maker = Maker(out, wanted.version)
-        meta = {"id": THREAD, "timestamp": "2026-11-01T00:00:00.000Z", "cwd": CWD, "originator": "codex_exec"}
-        mode = {"history_mode": "paginated"} if maker.paginated else {}
-        maker.line("session_meta", {**meta, "cli_version": wanted.version, "source": "exec", **mode})
-        while maker.size < wanted.mb * 1e6:
-            maker.turn()
+    make(wanted.out, mb=wanted.mb, version=wanted.version)
 
 
 if __name__ == "__main__":

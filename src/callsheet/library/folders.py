@@ -22,15 +22,19 @@ from callsheet.wire.database import Selection, read_rows
 from callsheet.wire.inflate import head_of, is_compressed
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
     """Opens a regular file for reading; a pipe or device is refused instead of waited for.
+
+    Args:
+        path: The file.
+        buffering: As for ``open``.
 
     Raises:
         OSError: It cannot be opened, or is no regular file.
     """
     # Without O_NONBLOCK the open itself would wait for a pipe's writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    file = os.fdopen(os.open(path, flags), "rb")
+    file = os.fdopen(os.open(path, flags), "rb", buffering)
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()

@@ -77,7 +77,8 @@ class Source:
         entry.size = self.size = size
 
     def _open(self) -> BinaryIO:
-        return open_regular(self.path)
+        # Large pieces in order, small ones here and there: a buffer would help with neither.
+        return open_regular(self.path, 0)
 
     def _inflate(self, packed: BinaryIO, folder: Path) -> None:
         packed.seek(0)

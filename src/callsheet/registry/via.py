@@ -69,7 +69,7 @@ def ms_to_rfc3339(value: Any) -> Any:
         moment = datetime.fromtimestamp(int(value) // 1000, UTC)
     except (OverflowError, ValueError, OSError):
         return MISSING
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{int(value) % 1000:03}Z"
+    return f"{moment.isoformat()[:19]}.{int(value) % 1000:03}Z"
 
 
 def secs_to_rfc3339(value: Any) -> Any:

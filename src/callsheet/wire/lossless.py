@@ -228,7 +228,7 @@ def fits(text: bytes | msgspec.Raw, deep: int = 0) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _survives(bytes(text))  # a key that the fast lane refuses
     for part in parts:
-        first = mark(part)
+        first = _first(part)[0]
         if first == b'"':
             continue
         if first in _CONTAINERS:
@@ -282,7 +282,7 @@ def _plainly_lossless(text: bytes) -> bool:
     """
     members = _members(text)
     for value in members.values():
-        if mark(value) != b'"' and not _SHORT_SCALAR(value):
+        if _first(value)[0] != b'"' and not _SHORT_SCALAR(value):
             return False
     return _tight_length(members) == len(text)
 

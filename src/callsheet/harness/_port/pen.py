@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from callsheet.harness._port import INLINE_MOST, Desk, Stream
 from callsheet.harness._port.units import Hole, Unit
-from callsheet.harness._port.veil import Veil, original_of
+from callsheet.harness._port.veil import Veil, Veiled, original_of
 from callsheet.records import (
     BlobRef,
     Capture,
@@ -176,14 +176,14 @@ class Pen:
     def _ref_here(self) -> Ref:
         """Where the unit at hand stands, and its digest: the same for every record of it."""
         unit = self.unit
-        line, start, size = unit.line, unit.start, len(unit.data)
-        original = original_of(line)
-        data = original if size == len(original) else original[start : start + size]
+        line, start, data = unit.line, unit.start, unit.data
+        if isinstance(line, Veiled):
+            data = line.original[start : start + len(data)]
         return Ref(
             source=self.source.id,
             line=line.number,
             offset=line.offset + start,
-            bytes=size,
+            bytes=len(data),
             sha256=_sha256(data).hexdigest(),
         )
 

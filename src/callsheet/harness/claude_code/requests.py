@@ -124,8 +124,12 @@ class RequestEvidence:
 
     def take(self, number: int, offset: int, size: int, line: RequestLine) -> None:
         """Takes one native record in that is decoded already (see ``feed``)."""
-        if not self._eager and line.type in _VERSIONED and not self._wanted(line):
-            return
+        if not self._eager and line.type in _VERSIONED:
+            if line.version != self._version:
+                self._look_at(line.version)
+            if not self._eager:
+                self._skipped = True
+                return
         match line.type:
             case "user":
                 self._take_user(number, offset, size, line)
@@ -192,14 +196,11 @@ class RequestEvidence:
             raise ValueError("close the evidence before asking")
         return self._deliveries.find(offset, block)
 
-    def _wanted(self, line: RequestLine) -> bool:
-        """Whether a line of a file that shows no requests so far is of a version that records them."""
-        if line.version != self._version:
-            self._version = line.version
-            key = version_key(line.version) if isinstance(line.version, str) else None
-            self._eager = key is not None and key > LAST_WITHOUT
-        self._skipped |= not self._eager
-        return self._eager
+    def _look_at(self, version: Any) -> None:
+        """Lines of a version that records requests are worth a look, whether one is there yet or not."""
+        self._version = version
+        key = version_key(version) if isinstance(version, str) else None
+        self._eager = key is not None and key > LAST_WITHOUT
 
     # Stored records.
 
