@@ -90,7 +90,7 @@ def put_input(pen: Pen, record: ToolCall, raw: Raw, pointer: str, own: bytes | N
             pass  # an argument that only looks like it is an argument like any other
     if pen.unit.exact is not None:
         data = (pen.exact(pointer) or data.decode()).encode()
-    if lossless.lossless(data):
+    if lossless.fits(raw) if pen.unit.exact is None else lossless.lossless(data):
         record.input = Raw(data)
     else:
         record.input_text = data.decode()
