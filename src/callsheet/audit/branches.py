@@ -328,7 +328,15 @@ def missing_parent(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> A
     return "missing_parent" if branches.lacks_parent(at) else MISSING
 
 
+def told_link(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """How a result that no transcript has is linked: by its id, unless several calls of the stream have that."""
+    if not isinstance(values[0], str):
+        return MISSING
+    return "ambiguous" if case.ledger.calls_with(values[0]) > 1 else "exact"
+
+
 TREES = {
+    "told_link": told_link,
     "branch_call": branch_call,
     "branch_answer": branch_answer,
     "branch_link": branch_link,

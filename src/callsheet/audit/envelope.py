@@ -17,6 +17,7 @@ from callsheet.audit.facts import Facts
 from callsheet.audit.finding import COUNT, Claim, Evidence, Json
 from callsheet.audit.sent import REQUEST
 from callsheet.records import TYPES
+from callsheet.registry.when import follow
 
 ENVELOPE = frozenset({"type", "seq", "id", "supersedes", "capture", "native"})
 """Members that are checked here and not by facts."""
@@ -79,6 +80,21 @@ def _is_within(cite: Cite, other: Cite) -> bool:
     return same and (cite.pointer == other.pointer or cite.pointer.startswith(f"{other.pointer}/"))
 
 
+def _about(case: Case) -> Iterator[Claim]:
+    """Lines that say which call they are about are cited by the records of that call alone."""
+    native = case.record["native"]
+    own = (
+        case.record.get("nativeCallId"),
+        native.get("callId"),
+        case.record.get("callId"),
+    )
+    for cite in case.cites:
+        pointer = case.registry.marks.about.get(cite.role)
+        if pointer is not None and follow(cite.root, pointer) not in own:
+            path = ("native", "refs", cite.number, "role")
+            yield Claim(path, cite.role, None, "it is about another call")
+
+
 def check_native(case: Case, facts: Facts) -> Iterator[Claim]:
     """Claims about native identity, and about the roles of refs."""
     native = case.record.get("native")
@@ -98,6 +114,7 @@ def check_native(case: Case, facts: Facts) -> Iterator[Claim]:
         if not any(_is_within(cite, call) for call in case.calls):
             path = ("native", "refs", cite.number, "pointer")
             yield Claim(path, cite.pointer, None, "it is not the call that callId names")
+    yield from _about(case)
     for name, value in native.items():
         if name != "refs":
             yield from facts.check(case, ("native", name), value)

@@ -170,6 +170,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         agent: On a line that an agent's session record cites, the name by which its parent knows the agent.
         approval: On a row that a result cites with the role ``approval``, the state of the request.
         approval_call: On such a row, the id of the call that it is about.
+        about: By role, where a line names the call that it is about, whose record alone may cite it.
         pieces: Roles whose refs tell of one entity in pieces, each in a frame of its own: no repeats of each other.
         beside: By record type, roles of refs that only show what tables ask about; no entry reads them.
         document: A source may be one JSON document over several lines: it is one unit then, on line 1.
@@ -216,6 +217,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agent: str = ""
     approval: str = ""
     approval_call: str = ""
+    about: dict[str, str] = {}
     pieces: list[str] = []
     beside: dict[str, list[str]] = {}
     document: bool = False

@@ -57,6 +57,7 @@ class Selection(NamedTuple):
         order: Columns to sort by.
         columns: Which columns; empty for all.
         distinct: Whether equal rows count once.
+        without: A member of the row's text, and words: rows that have one of them there are left out.
     """
 
     table: str
@@ -66,6 +67,7 @@ class Selection(NamedTuple):
     order: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     distinct: bool = False
+    without: tuple[str, frozenset[str]] | None = None
 
 
 class Layout(NamedTuple):
@@ -370,12 +372,24 @@ def text_of_rows(path: Path, selections: Sequence[Selection]) -> Iterator[bytes]
                 rows = connection.execute(*query)
                 names = [_name(column[0]) for column in rows.description]
                 while batch := rows.fetchmany(BATCH):
-                    for row in batch:
-                        yield _line(selection, dict(zip(names, row, strict=True)))
+                    for values in batch:
+                        row = dict(zip(names, values, strict=True))
+                        if selection.without is None or not _is_left(selection, *selection.without, row):
+                            yield _line(selection, row)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
                     raise
                 yield _encode({"damaged": {"table": selection.table, "message": _one_line(error)}}) + b"\n"
+
+
+def _is_left(selection: Selection, member: str, words: frozenset[str], row: dict[str, Value]) -> bool:
+    """Whether the text of a row says that it is left out; one that cannot be read is not."""
+    value = next((row[column] for column in selection.value if row.get(column) is not None), None)
+    try:
+        found = _object(value if isinstance(value, str | bytes) else b"").get(member)
+        return found is not None and _any_value(found) in words
+    except (msgspec.DecodeError, UnicodeError, RecursionError, TypeError):
+        return False
 
 
 def _line(selection: Selection, row: dict[str, Value]) -> bytes:
@@ -432,3 +446,5 @@ def _stands(data: bytes) -> bool:
 
 _encode = msgspec.json.Encoder().encode
 _any = msgspec.json.Decoder(msgspec.Raw).decode
+_any_value = msgspec.json.Decoder().decode
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

@@ -18,6 +18,8 @@ import pytest
 import zstandard
 
 from callsheet.harness.openclaw import OPENCLAW
+from callsheet.harness.openclaw.trajectory import SCHEMA as SCHEMA_NAME
+from callsheet.harness.openclaw.trajectory import TABLE
 from callsheet.pairing import Pairing, Tally, tally
 from callsheet.records import decode
 from callsheet.testing.check_harness import check_reading
@@ -94,6 +96,14 @@ class Store:
             row["event_json"] = text
         insert(self._agent, "transcript_events", row)
 
+    def trace(self, events: Iterable[Any], session: str = SESSION) -> Store:
+        """The session's trajectory: events, or JSON texts as they are to stand."""
+        for number, event in enumerate(events):
+            told = event if isinstance(event, str) else json.dumps(event, ensure_ascii=False)
+            row = {"session_id": session, "seq": number, "event_json": told, "created_at": 1}
+            insert(self._agent, TABLE, row)
+        return self
+
     def rows(self, rows: dict[str, list[dict[str, Any]]]) -> Store:
         """Rows of the shared database."""
         for table, listed in rows.items():
@@ -131,6 +141,55 @@ def navigation(entry: dict[str, Any]) -> str:
             "withoutCustomDataBytes": 1,
         }
     )
+
+
+class Traced:
+    """A trajectory in the making; its events are half a second apart."""
+
+    def __init__(self, session: str = SESSION, run: str = "run-1") -> None:
+        self.session = session
+        self.run = run
+        self.events: list[Any] = []
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(json.dumps(event).encode() + b"\n" for event in self.events)
+
+    def add(self, kind: str, data: Any = None, **members: Any) -> Traced:
+        number = len(self.events) + 1
+        event = {
+            "traceSchema": SCHEMA_NAME,
+            "schemaVersion": 1,
+            "traceId": self.session,
+            "source": "runtime",
+            "type": kind,
+            "ts": f"2026-11-30T10:00:{number // 2:02}.{number % 2 * 500:03}Z",
+            "seq": number,
+            "sourceSeq": number,
+            "sessionId": self.session,
+            "sessionKey": KEY,
+            "runId": self.run,
+            "workspaceDir": "/home/dev/acme-app",
+            "provider": "mock",
+            "modelId": "mock-1",
+            "modelApi": "anthropic-messages",
+            "data": data if data is not None else {},
+        }
+        self.events.append(event | members)
+        return self
+
+    def began(self, **data: Any) -> Traced:
+        return self.add("session.started", {"trigger": "user", **data})
+
+    def ended(self, status: str = "success", **data: Any) -> Traced:
+        return self.add("session.ended", {"status": status, **data})
+
+    def call(self, call_id: str, name: str = "exec", args: Any = None) -> Traced:
+        return self.add("tool.call", {"toolCallId": call_id, "name": name, "args": args or {"command": "ls"}})
+
+    def result(self, call_id: str, name: str = "exec", *, success: Any = True, **result: Any) -> Traced:
+        data = {"toolCallId": call_id, "name": name, "success": success, "result": result}
+        return self.add("tool.result", data)
 
 
 class Made:
@@ -264,6 +323,11 @@ def made() -> Made:
 
 
 @pytest.fixture
+def traced() -> Traced:
+    return Traced()
+
+
+@pytest.fixture
 def read() -> Read:
     """Reads one transcript from bytes."""
 
@@ -307,4 +371,5 @@ def captured(folder: Path, root: Path) -> Store:
         below = [line for line in child.read_text().split("\n") if line]
         agent_key = rows["subagent_runs"][0]["child_session_key"]
         store.session(below, json.loads(below[0])["id"], agent_key, made=2, parent_session_key=key)
-    return store.rows(rows)
+    events = [line for line in (folder / "trajectory.jsonl").read_text().split("\n") if line]
+    return store.rows(rows).trace(events, session)

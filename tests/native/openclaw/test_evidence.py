@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import zstandard
 from tests.native.held import held
-from tests.native.openclaw.conftest import KEY, SESSION, Made, Store, captured, database, insert
+from tests.native.openclaw.conftest import KEY, SESSION, Made, Store, Traced, captured, database, insert
 from tests.native.openclaw.test_captures import SCENARIOS
 from tests.native.openclaw.test_databases import approval, settled
 
@@ -30,6 +30,7 @@ CHILD_KEY = "agent:main:subagent:two"
 TOLD_ELSEWHERE = {
     ("tool_result", "content"),  # proven by captures of the version, not by the entry alone
     ("tool_result", "native.refs"),  # says what the audit reads an approval for
+    ("tool_call", "native.refs"),  # says that a call was given to its tool
     *(("session", f"native.extra.{name}") for name in ("leaf", "archive", "schema", "elsewhere")),
 }
 """Entries that say which rows a record is about; no member is made of them."""
@@ -387,6 +388,17 @@ def whole_store(root: Path) -> Path:
     store.sql(f"UPDATE session_nodes SET {named} WHERE session_key = '{KEY}'")
     store.sql(f"UPDATE session_nodes SET display_name = 'Shown' WHERE session_key = '{CHILD_KEY}'")
     store.rows(rows())
+    trace = Traced().began().call("ok").result("ok").call("gone", "frobnicate", {"x": 1}).call("deep", "read")
+    trace.call("none").result("none", success=None).add(
+        "tool.result", {"toolCallId": "bare", "success": False}
+    )
+    trace.events.append(json.dumps({**trace.events[0], "type": "tool.call", "data": {"toolCallId": "deep2"}}))
+    trace.call("huge", "exec", {"n": 2**70}).result("huge", success=False).add(
+        "model.fallback_step", {"to": "x"}
+    )
+    trace.call("twice").call("twice").result("twice").ended()
+    other = Traced(run="run-2").began().ended("error", stopReason="error", promptError="Gone.")
+    store.trace([*trace.events, *other.events, *Traced(run="run-3").ended("odd").events])
     store.close()
     return root
 
@@ -439,8 +451,11 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> list[Bundle]:
     legacy_file(root / "pi" / "s.jsonl")
     headless(root / "pi" / "headless.jsonl")
     lone = Store(root / "lone")
-    lone.entry("nobody-knows", 0, {"type": "message", "id": "e1", "message": {"role": "user", "content": "Hi."}})
+    lone.entry(
+        "nobody-knows", 0, {"type": "message", "id": "e1", "message": {"role": "user", "content": "Hi."}}
+    )
     lone.close()
+    (root / "pi" / "traced.trajectory.jsonl").write_bytes(Traced("traced").call("c1").result("c1").data)
     whole_store(root / "openclaw")
     thoughts = import_sources([root / "openclaw"], root / "thoughts", kind="openclaw", keep_reasoning=True)
     kept = [Bundle(one.bundle) for one in thoughts if not isinstance(one, Failure)]

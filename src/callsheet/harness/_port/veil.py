@@ -64,11 +64,16 @@ class Veil:
         cover = self._covers.get(source.id)
         return cover.over(offset, data) if cover else data
 
-    def fetch(self, source: SourceEntry, offset: int, size: int) -> tuple[bytes, str]:
-        """Bytes as ``read`` gives them, and the digest of what stands in the source."""
+    def both(self, source: SourceEntry, offset: int, size: int) -> tuple[bytes, bytes]:
+        """Bytes as ``read`` gives them, and as they stand in the source, for a digest alone."""
         data = self._desk.read(source, offset, size)
         cover = self._covers.get(source.id)
-        return (cover.over(offset, data) if cover else data), digest(data)
+        return (cover.over(offset, data) if cover else data), data
+
+    def fetch(self, source: SourceEntry, offset: int, size: int) -> tuple[bytes, str]:
+        """Bytes as ``read`` gives them, and the digest of what stands in the source."""
+        masked, data = self.both(source, offset, size)
+        return masked, digest(data)
 
     def sha256(self, source: SourceEntry, offset: int, size: int) -> str:
         """Digest of bytes as they stand in the source."""

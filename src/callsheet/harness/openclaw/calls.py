@@ -15,6 +15,7 @@ from callsheet.harness._port.pen import raw_json
 from callsheet.harness.openclaw.pen import TreePen, keep
 from callsheet.harness.openclaw.shapes import Block, Message, Nested, text
 from callsheet.harness.openclaw.survey import Survey
+from callsheet.harness.openclaw.traced import Traced
 from callsheet.records import ToolCall
 from callsheet.registry import Registry
 from callsheet.wire import lossless
@@ -26,8 +27,9 @@ NO_TOOL = "a person's own command is no call of a tool by name"
 class Calls:
     """Writes the calls of one session."""
 
-    def __init__(self, pen: TreePen, survey: Survey, registry: Registry) -> None:
+    def __init__(self, pen: TreePen, survey: Survey, registry: Registry, traced: Traced) -> None:
         self._pen = pen
+        self._traced = traced
         self._survey = survey
         self._tools = registry.tools()
 
@@ -42,6 +44,7 @@ class Calls:
             record.native.call_id = block.id
         self._put_name(record, block.name)
         self._put_input(record, block.arguments, f"{pointer}/arguments")
+        self._traced.called(record, block.id)
         self._pen.write(record)
         return record.call_id
 
@@ -81,6 +84,7 @@ class Calls:
             keep(record.native, parentToolCallId=parent)
         self._put_name(record, nested.toolName)
         self._put_input(record, nested.input, "/message/details/input")
+        self._traced.called(record, nested.toolCallId)
         pen.write(record)
         return record.call_id
 

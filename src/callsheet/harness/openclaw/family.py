@@ -17,11 +17,12 @@ from callsheet.harness._port.veil import Veil
 from callsheet.harness.openclaw import layout, shelf
 from callsheet.harness.openclaw.feed import EVENTS, Feed, Transcript
 from callsheet.harness.openclaw.layout import KIND, Member, Parts
-from callsheet.harness.openclaw.reader import Reader, head, write_head
+from callsheet.harness.openclaw.reader import Reader, head, turn_words, write_head
 from callsheet.harness.openclaw.results import Asked
 from callsheet.harness.openclaw.shapes import text
 from callsheet.harness.openclaw.shelf import Around, StateRow
 from callsheet.harness.openclaw.survey import Survey, surveys_of
+from callsheet.harness.openclaw.trajectory import NO_TRANSCRIPT, TABLE, Trajectory, hide_answers
 from callsheet.records import Gap, Native, Parent, Ref, SourceEntry
 from callsheet.records.bundle import stream_id
 from callsheet.registry import load
@@ -48,6 +49,12 @@ class Family:
                 look(desk, self.state, self.registry, "state")
             except SourceError as error:
                 desk.diagnose("state_unread", f"{parts.state}: {error.message}")
+        self.traces: dict[str, list[SourceEntry]] = {}
+        for session, path in parts.traces:
+            try:
+                self.traces.setdefault(session, []).append(desk.source(path, KIND))
+            except OSError as error:
+                desk.diagnose("missing_file", f"{path}: {error.strerror or error}")
         self._taken: set[int] = set()
 
     def read(self) -> None:
@@ -64,11 +71,32 @@ class Family:
             (Transcript(veil, told), _leaf(around)) for (told, _), around in zip(feeds, rows, strict=True)
         ]
         beside = [*self.agent_sources, *([self.state] if self.state is not None else [])]
+        beside += [source for sources in self.traces.values() for source in sources]
+        traces = [
+            Trajectory(
+                veil,
+                [Feed(source, TABLE), *(Feed(one) for one in self.traces.get(member.session_id, []))],
+            )
+            for member, source in zip(self.parts.members, self.agent_sources, strict=True)
+        ]
+        archives = [feed.source for told, _ in feeds for feed in told]
+        given = hide_answers(traces, [], beside + archives, veil)
         surveys = surveys_of(transcripts, beside, keep_reasoning=desk.keep_reasoning)
-        if any(survey.secrets_given for survey in surveys):
+        given |= hide_answers(traces, surveys, beside + archives, veil)
+        if given or any(survey.secrets_given for survey in surveys):
             rows = [shelf.around(veil, source) for source in self.agent_sources]
         for index in range(len(self.parts.members)):
-            self._member(index, transcripts[index][0], surveys[index], rows[index], feeds[index][1], streams)
+            traces[index].look(keep_reasoning=desk.keep_reasoning)
+            self._member(
+                index,
+                transcripts[index][0],
+                surveys[index],
+                rows[index],
+                feeds[index][1],
+                streams,
+                traces[index],
+            )
+            traces[index].forget()
 
     def _member(
         self,
@@ -78,6 +106,7 @@ class Family:
         around: Around,
         lost: list[Gap],
         streams: dict[str, str],
+        trajectory: Trajectory,
     ) -> None:
         desk, veil = self.desk, self.veil
         member, source = self.parts.members[index], self.agent_sources[index]
@@ -87,10 +116,14 @@ class Family:
         sources = [feed.source for feed in transcript.feeds]
         if source not in sources:
             sources.insert(0, source)
+        sources += self.traces.get(member.session_id, [])
         if self.state is not None:
             sources.append(self.state)
         with desk.stream(member.session_id, member.parent) as stream:
-            reader = Reader(desk, veil, transcript, survey, stream, version, approvals, streams)
+            runs = _runs(rows, turn_words(self.registry))
+            reader = Reader(
+                desk, veil, transcript, survey, stream, version, approvals, streams, trajectory, runs
+            )
             record = head(member.session_id, sources, survey, version)
             record.roots = reader.roots or None
             record.title = record.title or text(around.get(shelf.NODES, "label"))
@@ -101,6 +134,8 @@ class Family:
             write_head(reader, record, around.refs + _named(transcript, survey, around) + others)
             for gap in lost:
                 stream.write(gap)
+            if trajectory.size and not lost and not len(survey.tree):
+                desk.diagnose("missing_transcript", NO_TRANSCRIPT, source)
             reader.body()
             if self.state is not None:
                 for row in rows:
@@ -170,6 +205,13 @@ def _named(transcript: Transcript, survey: Survey, around: Around) -> list[Ref]:
         if isinstance(found.unit, Unit) and isinstance(found.unit.line, Cell):
             return [row_ref(found.source, found.unit.line, "member")]
     return []
+
+
+def _runs(rows: list[StateRow], words: dict[str, str]) -> frozenset[str]:
+    """Runs that rows of the shared database tell of."""
+    told = (row.values for row in rows if row.cell.table == shelf.AUDIT)
+    found = (text(values.get("run_id")) for values in told if text(values.get("status")) in words)
+    return frozenset(run for run in found if run is not None)
 
 
 def _leaf(around: Around) -> str | None:

@@ -9,15 +9,16 @@ Must never know: what an entry means.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from callsheet.harness._port.cells import Cell, Damage, rows_of
-from callsheet.harness._port.units import Hole, Unit, native_units
+from callsheet.harness._port.units import Hole, Reading, Unit, native_units
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.openclaw.shapes import ENTRIES, Entry
 from callsheet.records import SourceEntry
 
 EVENTS = "transcript_events"
+T = TypeVar("T")
 
 
 class Feed(NamedTuple):
@@ -62,15 +63,20 @@ class Transcript:
         if feed.table is None:
             yield from native_units(self.veil.lines(feed.source), ENTRIES)
             return
-        for row in rows_of(self.veil.lines(feed.source)):
-            if isinstance(row, Damage):
-                yield row
-            elif row.table == feed.table and row.column is not None:
-                yield from _of_cell(row)
+        yield from rows_in(self.veil, feed, ENTRIES)
 
 
-def _of_cell(cell: Cell) -> Iterator[Unit[Entry] | Hole]:
-    found = list(native_units([cell], ENTRIES))
+def rows_in(veil: Veil, feed: Feed, reading: Reading[T]) -> Iterator[Unit[T] | Hole | Damage]:
+    """The rows of a feed's table that hold a text, and every place where a table of its source broke off."""
+    for row in rows_of(veil.lines(feed.source)):
+        if isinstance(row, Damage):
+            yield row
+        elif row.table == feed.table and row.column is not None:
+            yield from _of_cell(row, reading)
+
+
+def _of_cell(cell: Cell, reading: Reading[T]) -> Iterator[Unit[T] | Hole]:
+    found = list(native_units([cell], reading))
     whole = len(found) == 1 and len(cell.data) == (
         found[0].size if isinstance(found[0], Hole) else len(found[0].data)
     )

@@ -19,6 +19,7 @@ import msgspec
 from callsheet.errors import SourceError
 from callsheet.harness._port import Folder, Session
 from callsheet.harness.openclaw.shapes import FAILS, text
+from callsheet.harness.openclaw.trajectory import ENDING, TABLE, session_of
 from callsheet.wire.database import Selection, is_database
 
 KIND = "openclaw"
@@ -72,6 +73,7 @@ class Parts(NamedTuple):
         members: The session of a database, then its agents'.
         keys: Session keys of a state database without transcripts.
         wrong: Why it cannot be read.
+        traces: Legacy trajectories: the session that each is of, and its file.
     """
 
     file: str | None = None
@@ -80,6 +82,7 @@ class Parts(NamedTuple):
     members: tuple[Member, ...] = ()
     keys: tuple[str | None, ...] = ()
     wrong: str | None = None
+    traces: tuple[tuple[str, str], ...] = ()
 
 
 # -- recognising --------------------------------------------------------------------------------------------------
@@ -89,7 +92,7 @@ def recognises(name: str, head: bytes) -> bool:  # noqa: ARG001 (the content dec
     """Whether a file begins like a transcript, or is one of OpenClaw's databases."""
     if is_database(head):
         return any(all(name.encode() in head for name in names) for names in OURS)
-    return head_of(head) is not None
+    return head_of(head) is not None or session_of(head) is not None
 
 
 def _is_ours(tables: list[str]) -> bool:
@@ -144,10 +147,15 @@ def sessions(path: str, folder: Folder) -> list[Session]:
     for database in _below(path, DATABASES, folder):
         if is_database(folder.head(database, 16)) and _is_ours(folder.tables(database)):
             found += _of_database(database, folder)
+    traces = []
     for file in _below(path, FILES, folder):
-        if head_of(folder.head(file)) is not None:
+        head = folder.head(file)
+        if head_of(head) is not None:
             found.append(_of_file(file, folder))
-    return found
+        elif session_of(head) is not None:
+            traces.append(file)
+    taken = {file for session in found for file in session.files}
+    return found + [_of_file(trace, folder) for trace in traces if trace not in taken]
 
 
 def _elsewhere(path: str, folder: Folder) -> Session:
@@ -161,9 +169,20 @@ def _below(path: str, patterns: tuple[str, ...], folder: Folder) -> list[str]:
 
 
 def _of_file(path: str, folder: Folder) -> Session:
-    head = head_of(folder.head(path)) or {}
+    """A transcript with the trajectory beside it, or a trajectory whose transcript is not there."""
+    data = folder.head(path)
+    traced = session_of(data) if head_of(data) is None else None
     stem = PurePath(path).name.split(".jsonl")[0]
-    return Session(KIND, text(head.get("id")) or stem, path, Parts(file=path), (path,))
+    if traced is not None:
+        beside = f"{path.removesuffix(ENDING)}.jsonl"
+        if path.endswith(ENDING) and head_of(folder.head(beside)) is not None:
+            return _of_file(beside, folder)
+        return Session(KIND, traced, path, Parts(traces=((traced, path),)), (path,))
+    session = text((head_of(data) or {}).get("id")) or stem
+    trace = f"{path.removesuffix('.jsonl')}{ENDING}"
+    if session_of(folder.head(trace)) != session:
+        return Session(KIND, session, path, Parts(file=path), (path,))
+    return Session(KIND, session, path, Parts(file=path, traces=((session, trace),)), (path, trace))
 
 
 def _of_database(path: str, folder: Folder) -> Iterator[Session]:
@@ -174,6 +193,7 @@ def _of_database(path: str, folder: Folder) -> Iterator[Session]:
         return
     if members:
         state = state_beside(path, folder)
+        traces = _traces_of(path, folder)
         children: dict[str, list[Member]] = {}
         for member in members:
             if member.parent is not None:
@@ -184,8 +204,12 @@ def _of_database(path: str, folder: Folder) -> Iterator[Session]:
             if member.session_id not in told and (member.parent is None or member.parent not in told):
                 family = tuple(_family(member, children))
                 told.update(one.session_id for one in family)
-                parts = Parts(database=path, state=state, members=family)
-                yield Session(KIND, member.session_id, path, parts, (path, state) if state else (path,))
+                own = tuple(
+                    (one.session_id, traces[one.session_id]) for one in family if one.session_id in traces
+                )
+                parts = Parts(database=path, state=state, members=family, traces=own)
+                files = (path, *([state] if state else []), *(file for _, file in own))
+                yield Session(KIND, member.session_id, path, parts, files)
         return
     agents = _agents_of(path, folder)
     lost = keys - _keys_of(agents, folder)
@@ -228,6 +252,7 @@ _WINDOWS = Selection(
 _NODES = Selection("session_nodes", columns=("session_key", "current_session_id"))
 _IDS = Selection("transcript_events", columns=("session_id",), distinct=True)
 _COLD = Selection("session_transcript_cold_archives", columns=("session_id",))
+_TRACED = Selection(TABLE, columns=("session_id",), distinct=True)
 _KEYS = tuple(
     Selection(table, columns=(column,), distinct=True)
     for table, column in (
@@ -240,8 +265,9 @@ _KEYS = tuple(
 
 def _listed(path: str, folder: Folder) -> tuple[list[Member], set[str | None]]:
     """The sessions that a database has entries of, or the session keys that a state database tells of."""
-    windows, nodes, ids, cold, *keyed = folder.rows(path, [_WINDOWS, _NODES, _IDS, _COLD, *_KEYS])
-    filled = {row["session_id"] for row in (*ids, *cold) if text(row["session_id"])}
+    asked = [_WINDOWS, _NODES, _IDS, _COLD, _TRACED, *_KEYS]
+    windows, nodes, ids, cold, traced, *keyed = folder.rows(path, asked)
+    filled = {row["session_id"] for row in (*ids, *cold, *traced) if text(row["session_id"])}
     current = {row.get("session_key"): row.get("current_session_id") for row in nodes}
     of_key: dict[str, list[dict[str, Any]]] = {}
     for row in windows:
@@ -292,6 +318,16 @@ def state_beside(path: str, folder: Folder) -> str | None:
         if str(one) != path and folder.is_file(str(one)) and is_database(folder.head(str(one), 16)):
             return str(one)
     return None
+
+
+def _traces_of(path: str, folder: Folder) -> dict[str, str]:
+    """Trajectories that older versions left where an agent's transcripts were, by session."""
+    at = PurePath(path)
+    if len(at.parents) < 2:
+        return {}
+    files = folder.files(str(at.parents[1] / "sessions"), f"*{ENDING}")
+    found = {session_of(folder.head(file)): file for file in files}
+    return {session: file for session, file in found.items() if session is not None}
 
 
 def _agents_of(path: str, folder: Folder) -> list[str]:

@@ -32,9 +32,11 @@ from callsheet.harness.openclaw.shapes import NESTED, Entry, Message, blocks_of,
 from callsheet.harness.openclaw.shelf import StateRow
 from callsheet.harness.openclaw.survey import Survey
 from callsheet.harness.openclaw.talk import Talk
+from callsheet.harness.openclaw.traced import Traced
+from callsheet.harness.openclaw.trajectory import Trajectory
 from callsheet.records import FORMAT, Agent, Gap, Native, Ref, SourceEntry, Turn
 from callsheet.records import Session as SessionRecord
-from callsheet.registry import load
+from callsheet.registry import Registry, load
 from callsheet.wire import lossless
 
 
@@ -51,6 +53,8 @@ class Reader:
         version: str | None,
         approvals: dict[str, Asked],
         streams: dict[str, str],
+        trajectory: Trajectory,
+        runs: frozenset[str] = frozenset(),
     ) -> None:
         registry = load(KIND)
         self.desk = desk
@@ -59,13 +63,14 @@ class Reader:
         self.roots = {"project": survey.cwd} if survey.cwd else {}
         self.pen = TreePen(desk, veil, stream, self.roots)
         self.talk = Talk(self.pen, registry)
-        self.calls = Calls(self.pen, survey, registry)
-        self.results = Results(self.pen, survey, registry, version, approvals)
+        self.traced = Traced(self.pen, survey, registry, trajectory, runs)
+        self.calls = Calls(self.pen, survey, registry, self.traced)
+        self.results = Results(self.pen, survey, registry, version, approvals, self.traced)
         self.effects = Effects(self.pen, survey, registry)
         self.processes = Processes(self.pen, survey, registry, streams)
         self.approvals = Approvals(self.pen, survey, registry)
         self.head_at = self.title_at = -1
-        self.turns = {row.value or "": row.then for row in registry.terminal_status if row.entity == "turn"}
+        self.turns = turn_words(registry)
 
     def body(self) -> None:
         """Writes the records of every entry."""
@@ -80,6 +85,7 @@ class Reader:
                     "repeated_entry", "repeats an earlier entry", found.source, unit.line.number
                 )
             else:
+                self._find_call(unit.native)
                 self._take(found, unit)
                 try:
                     self._unit(unit, found.at)
@@ -88,6 +94,13 @@ class Reader:
                     self.pen.gap(found.source, Hole(unit.line, unit.start, len(unit.data), "too_deep"))
                 if not self.pen.written:
                     self.pen.unmapped(native_type(unit.native))
+        self.traced.body()
+
+    def _find_call(self, entry: Entry | None) -> None:
+        """OpenClaw takes calls of tools that it does not have out of a transcript, and leaves their results."""
+        message = entry.message if entry is not None and entry.type == "message" else None
+        if message is not None and message.role == "toolResult":
+            self.traced.lost(message.toolCallId)
 
     def _take(self, found: Found, unit: Unit[Entry]) -> None:
         entry = unit.native
@@ -206,8 +219,15 @@ class Reader:
         record = Turn(turn_id=run, status=status, native=self.pen.native("run", ""))
         record.reason = text(values.get("error_code"))
         record.ts = utc_of_ms(values.get("occurred_at"))
+        self.traced.ran(record, run)
         self.pen.revise(f"turn {run}", record)
         return True
+
+
+def turn_words(registry: Registry) -> dict[str, str]:
+    """States of a run in the shared database to states of a turn."""
+    rows = (row for row in registry.terminal_status if (row.entity, row.source) == ("turn", "audit"))
+    return {str(row.value or ""): row.then for row in rows}
 
 
 def _path_of(raw: Raw) -> str | None:

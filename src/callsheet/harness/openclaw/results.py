@@ -26,6 +26,7 @@ from callsheet.harness.openclaw.shapes import (
     text,
 )
 from callsheet.harness.openclaw.survey import Survey
+from callsheet.harness.openclaw.traced import Traced
 from callsheet.harness.openclaw.verdicts import Verdict, Verdicts
 from callsheet.records import Error, Exec, Provider, Ref, ToolResult
 from callsheet.registry import ContentRule, Registry
@@ -64,8 +65,10 @@ class Results:
         registry: Registry,
         version: str | None,
         approvals: dict[str, Asked],
+        traced: Traced,
     ) -> None:
         self._pen = pen
+        self._traced = traced
         self._survey = survey
         self._registry = registry
         self._version = version
@@ -103,6 +106,8 @@ class Results:
                 self._put_both(record, members, "/message")
         if details.persistedDetailsTruncated is True and "raw" not in (record.capture or {}):
             pen.capture(record, "raw", "truncated", reason=CUT)
+        waited = (call_id in self._approvals) or bool(details.approvalReviews) or bool(details.approvalId)
+        self._traced.timed(record, call_id, waited=waited)
         pen.write(record)
         return record, details
 
@@ -126,6 +131,7 @@ class Results:
         record.completed_at = utc_of_ms(nested.timestamp)
         pen.capture(record, "content", "absent", reason=NESTED_CALL)
         self._put_raw(record, nested.result, "/message/details/result")
+        self._traced.timed(record, native_id, waited=False)
         pen.write(record)
         return record, details
 

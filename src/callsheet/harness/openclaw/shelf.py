@@ -17,6 +17,7 @@ from callsheet.harness._port.veil import Veil
 from callsheet.harness.openclaw.feed import EVENTS
 from callsheet.harness.openclaw.layout import KIND, Member
 from callsheet.harness.openclaw.shapes import text
+from callsheet.harness.openclaw.trajectory import COLUMN, REPEATS, TABLE
 from callsheet.records import Ref, SourceEntry
 from callsheet.wire.database import Selection
 
@@ -75,6 +76,7 @@ def agent_selections(member: Member) -> list[Selection]:
         Selection(INDEX, ("session_id",), where=own, columns=INDEX_COLUMNS),
         Selection(COLD, ("session_id",), where=own, columns=COLD_COLUMNS),
         Selection(EVENTS, ("session_id", "seq"), ("event_json", "event_zstd"), own, ("seq",)),
+        Selection(TABLE, ("session_id", "seq"), (COLUMN,), own, ("seq",), without=("type", REPEATS)),
     ]
 
 

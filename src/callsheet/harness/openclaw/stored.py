@@ -18,6 +18,7 @@ from callsheet.harness.openclaw.feed import Feed, Transcript
 from callsheet.harness.openclaw.layout import KIND, Parts
 from callsheet.harness.openclaw.reader import Reader, head, write_head
 from callsheet.harness.openclaw.survey import Survey, surveys_of
+from callsheet.harness.openclaw.trajectory import NO_TRANSCRIPT, Trajectory, hide_answers
 from callsheet.records import Ref
 from callsheet.registry import load
 
@@ -45,25 +46,35 @@ class OpenClaw:
         if parts.wrong is not None:
             raise SourceError(parts.wrong, path=session.main)
         veil = Veil(desk)
-        if parts.file is not None:
-            _read_file(session.native_id, parts.file, desk, veil)
+        if parts.file is not None or (parts.traces and not parts.members):
+            _read_file(session.native_id, parts, desk, veil)
         elif parts.members:
             Family(parts, desk, veil).read()
         else:
             _read_state(session.native_id, parts, desk, veil)
 
 
-def _read_file(native_id: str, path: str, desk: Desk, veil: Veil) -> None:
-    source = desk.source(path, KIND)
-    transcript = Transcript(veil, [Feed(source)])
-    (survey,) = surveys_of([(transcript, None)], [], keep_reasoning=desk.keep_reasoning)
+def _read_file(native_id: str, parts: Parts, desk: Desk, veil: Veil) -> None:
+    """A transcript, its trajectory, or both."""
+    own = [desk.source(parts.file, KIND)] if parts.file is not None else []
+    traces = [desk.source(file, KIND) for _, file in parts.traces]
+    transcript = Transcript(veil, [Feed(source) for source in own])
+    trajectory = Trajectory(veil, [Feed(source) for source in traces])
+    hide_answers([trajectory], [], own + traces, veil)
+    (survey,) = surveys_of([(transcript, None)], traces, keep_reasoning=desk.keep_reasoning)
+    hide_answers([trajectory], [survey], own + traces, veil)
+    trajectory.look(keep_reasoning=desk.keep_reasoning)
     with desk.stream(native_id) as stream:
-        reader = Reader(desk, veil, transcript, survey, stream, None, {}, {})
-        record = head(survey.session_id or native_id, [source], survey, None)
+        reader = Reader(desk, veil, transcript, survey, stream, None, {}, {}, trajectory)
+        record = head(survey.session_id or native_id, own + traces, survey, None)
         record.roots = reader.roots or None
         # Where no line says whose transcript this is, the file's name does.
-        named = [] if survey.session_id else [Ref(source=source.id, role="member")]
+        named = (
+            [] if survey.session_id else [Ref(source=own[0].id, role="member")] if own else trajectory.heads()
+        )
         write_head(reader, record, named)
+        if not own:
+            desk.diagnose("missing_transcript", NO_TRANSCRIPT, traces[0])
         reader.body()
 
 
@@ -76,7 +87,7 @@ def _read_state(native_id: str, parts: Parts, desk: Desk, veil: Veil) -> None:
     transcript = Transcript(veil, [])
     survey = Survey(transcript, None, keep_reasoning=desk.keep_reasoning)
     with desk.stream(native_id) as stream:
-        reader = Reader(desk, veil, transcript, survey, stream, None, {}, {})
+        reader = Reader(desk, veil, transcript, survey, stream, None, {}, {}, Trajectory(veil, []))
         keyed = [
             row_ref(source, row.cell, "keyed")
             for row in shelf.state_rows(veil, source)

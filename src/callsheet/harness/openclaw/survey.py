@@ -66,6 +66,7 @@ class Survey:
         self.secret_values: dict[str, None] = {}
         self._transcript = transcript
         self._keep_reasoning = keep_reasoning
+        self._results: dict[int, int] = {}
         self._first: dict[int, int] = {}
         self._makers: dict[int, dict[int, int]] = {}
         self._apis: list[str] = [""]
@@ -117,6 +118,7 @@ class Survey:
             nested = nested_of(message.details)
             if nested is not None and isinstance(nested.toolCallId, str):
                 self._made(nested.toolCallId, at)
+                self._answers(nested.toolCallId)
 
     def _add(self, own: str | None, parent: str | None, kind: int, data: bytes, api: int) -> int:
         self._api_of.append(api)
@@ -174,7 +176,13 @@ class Survey:
         else:
             self._makers[key] = {at: 2} if first == at else {first: 1, at: 1}
 
+    def _answers(self, call_id: Any) -> None:
+        if isinstance(call_id, str):
+            key = hash(call_id)
+            self._results[key] = self._results.get(key, 0) + 1
+
     def _result(self, message: Message) -> None:
+        self._answers(message.toolCallId)
         raw = message.details
         if message.toolName != "process" and b'"sessionId"' in bytes(raw) and b'"running"' in bytes(raw):
             details = details_of(raw)
@@ -230,6 +238,10 @@ class Survey:
     def knows_call(self, call_id: str) -> bool:
         """Whether this transcript has a call of this id."""
         return hash(call_id) in self._first
+
+    def results_of(self, call_id: str) -> int:
+        """How many results of this call id the transcript has."""
+        return self._results.get(hash(call_id), 0)
 
     def is_shared(self, call_id: str) -> bool:
         """Whether a call id stands on several calls."""
