@@ -31,7 +31,7 @@ NOWHERE, LOST = -1, -2
 """No parent; a parent that is not in the transcript."""
 _PLAIN, _MAKER, _REPLY = 0, 1, 2
 _LIVE, _ACTIVE, _LEFT = 0, 1, 2
-_MOST_APIS = 250
+_MOST_MODELS = 250
 
 
 def _mark(value: Any) -> int:
@@ -43,7 +43,8 @@ class Entries:
 
     Attributes:
         leaf: Mark of the last entry of the active branch, where a row says it.
-        apis: Names of provider APIs.
+        models: Where messages of the model came from: API, provider, model.
+        windows: The most tokens that a request to each of them took.
     """
 
     def __init__(self) -> None:
@@ -52,8 +53,9 @@ class Entries:
         self.up = array("q")
         self.digests = array("q")
         self.kinds = bytearray()
-        self.api_of = bytearray()
-        self.apis = [""]
+        self.model_of = bytearray()
+        self.models: list[tuple[str, ...]] = [()]
+        self.windows = [0]
         self.leaf = 0
 
     def take(self, marks: Marks, line: int, data: bytes, root: Any) -> None:
@@ -70,14 +72,21 @@ class Entries:
         self.up.append(_mark(follow(root, marks.parent)))
         self.digests.append(hash(data))
         self.kinds.append(kind)
-        self.api_of.append(self._api(follow(root, marks.api)) if kind and marks.api else 0)
+        self.model_of.append(self._model(marks, root) if kind and marks.model else 0)
 
-    def _api(self, name: Any) -> int:
-        if not isinstance(name, str) or (name not in self.apis and len(self.apis) >= _MOST_APIS):
-            return 0
-        if name not in self.apis:
-            self.apis.append(name)
-        return self.apis.index(name)
+    def _model(self, marks: Marks, root: Any) -> int:
+        told = (follow(root, pointer) for pointer in marks.model)
+        named = tuple(one if isinstance(one, str) else "" for one in told)
+        if named not in self.models:
+            if len(self.models) >= _MOST_MODELS:
+                return 0
+            self.models.append(named)
+            self.windows.append(0)
+        number = self.models.index(named)
+        took = follow(root, marks.prompt)
+        if any(named) and type(took) is int:
+            self.windows[number] = max(self.windows[number], took)
+        return number
 
 
 class Branches:
@@ -244,15 +253,17 @@ class Branches:
         """Whether a reply of the model stands below an entry."""
         return at != NOWHERE and bool(self._answered[at])
 
-    def api(self, at: int) -> str:
-        """The provider API of the maker above an entry."""
+    def maker(self, at: int) -> tuple[str, int]:
+        """The provider API of the maker above an entry, and the tokens that its model's context window has at least."""
         above = self.above(at)
         if above == NOWHERE:
-            return ""
+            return "", 0
         scan, line = self.place(above)
         entries = scan.entries
         assert entries is not None
-        return entries.apis[entries.api_of[bisect_left(entries.lines, line)]]
+        named = entries.models[entries.model_of[bisect_left(entries.lines, line)]]
+        told = [one.entries for one in self._scans if one.entries is not None and named in one.entries.models]
+        return named[0] if named else "", max(one.windows[one.models.index(named)] for one in told)
 
 
 # -- the tables --------------------------------------------------------------------------------------------------

@@ -257,11 +257,13 @@ def _by_capture(case: Case, content: Any, cite: Cite, native: list[Any]) -> Iter
             PATH, content, None, "no capture shows what this version sent, and no request is recorded"
         )
         return
+    window = 0
     follows = _reply_follows(case, cite, usage=rule.usage_is_reply)
     if case.registry.marks.parent:
         at = case.branches.at(case.scan(cite), cite.line)
         follows = case.branches.is_answered(at)
-        if rule.apis and case.branches.api(at) not in rule.apis:
+        api, window = case.branches.maker(at)
+        if rule.apis and api not in rule.apis:
             yield Claim(PATH, content, None, "no capture shows what is sent to this provider's API")
             return
     if rule.needs_reply and not follows:
@@ -270,8 +272,8 @@ def _by_capture(case: Case, content: Any, cite: Cite, native: list[Any]) -> Iter
     if case.record.get("linkage") != "exact" and not rule.shared_ids:
         yield Claim(PATH, content, None, "its call id stands on several calls")
         return
-    if rule.most is not None and sum(len(encoded(one).encode()) for one in native) > rule.most:
-        yield Claim(PATH, content, None, f"captures of this version agree up to {rule.most} bytes only")
+    if not rule.fits(b"".join(encoded(one).encode() for one in native), window):
+        yield Claim(PATH, content, None, "it is so long that a part of it may have been sent")
         return
     _, wrong = check_parts(content, blocks_of(native), case.blob, whole=True)
     if not wrong:

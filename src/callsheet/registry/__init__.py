@@ -8,6 +8,7 @@ Must never know: records, harness code, files other than its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
@@ -19,6 +20,10 @@ from msgspec import Struct
 from callsheet.registry.facts import Alias, Fact, Marks, Unit
 from callsheet.registry.versions import Versions, in_ranges
 from callsheet.registry.when import Conditions, matches
+
+_BEYOND = bytes(range(128, 256))
+_WIDE = re.compile(rb"\\u(?!00)")
+"""An escape of a character beyond ASCII (and Latin letters, which no agent counts as more)."""
 
 HARNESSES: tuple[str, ...] = ("claude-code", "codex", "acp", "openclaw", "gemini", "opencode", "t3code")
 """Registry files that ship with the package."""
@@ -136,8 +141,11 @@ class ContentRule(Struct, kw_only=True):
     evidence: str = ""
     apis: list[str] = []
     """Provider APIs of the messages whose calls these results answer; empty for any."""
-    most: int | None = None
-    """Bytes of content up to which the captures agree."""
+    budgets: list[tuple[int, int]] = []
+    """From a context window of so many tokens on, so many characters are sent whole; empty where any number is.
+
+    The first window is the least one that the agent takes. A byte beyond ASCII counts three, an escape twelve.
+    """
     needs_reply: bool = False
     between: bool = False
     usage_is_reply: bool = False
@@ -145,6 +153,19 @@ class ContentRule(Struct, kw_only=True):
     shared_ids: bool = False
     """Also where a call id stands on several calls: every stored output is sent as it stands."""
     note: str | None = None
+
+    def fits(self, content: bytes, window: int) -> bool:
+        """Whether a result is short enough to have been sent whole.
+
+        Args:
+            content: Its JSON text.
+            window: Tokens that the context window has at least; 0 where nothing shows it.
+        """
+        if not self.budgets:
+            return True
+        wide = len(content) - len(content.translate(None, _BEYOND))
+        weight = len(content) + 2 * wide + 6 * len(_WIDE.findall(content))
+        return weight <= max([self.budgets[0][1], *(most for least, most in self.budgets if window >= least)])
 
     def names(self, tool: str | None) -> bool:
         """Whether the rule speaks of this tool; ``*`` of all, ``mcp__*`` of all that begin so."""

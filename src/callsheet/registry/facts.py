@@ -165,7 +165,8 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             the nearest ``maker`` up its chain of parents.
         maker: What an entry is that may make calls.
         reply: What a maker is that the model sent whole.
-        api: On a maker, the provider API that it came from.
+        model: On a maker, where it came from: its provider's API, the provider, the model.
+        prompt: On a maker, the tokens of the request that it answers: its model's context window holds them.
         leaf: On a row of a database, the id of the last entry of the active branch; ``leaf_if`` must hold on it.
         agent: On a line that an agent's session record cites, the name by which its parent knows the agent.
         approval: On a row that a result cites with the role ``approval``, the state of the request.
@@ -211,7 +212,8 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     parent: str = ""
     maker: Conditions = {}
     reply: Conditions = {}
-    api: str = ""
+    model: list[str] = []
+    prompt: str = ""
     leaf: str = ""
     leaf_if: Conditions = {}
     agent: str = ""

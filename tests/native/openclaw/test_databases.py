@@ -181,7 +181,58 @@ def test_content_needs_a_capture_and_a_reply(store: Store) -> None:
     sheet = stored(store.session(made.entries))
     assert sheet.result("c1")["content"] == [{"type": "text", "text": "sent"}]
     reasons = [sheet.result(f"c{n}")["capture"]["content"]["reason"].split()[0] for n in (2, 3, 4)]
-    assert reasons == ["no", "no", "no"]
+    assert reasons == ["no", "it", "no"]
+
+
+@pytest.mark.parametrize(
+    ("window", "text", "whole"),
+    [
+        (None, "x" * 1900, True),
+        (None, "x" * 2100, False),
+        ("7000", "x" * 2100, False),
+        (-1, "x" * 2100, False),
+        (16_000, "x" * 7900, True),
+        (16_000, "x" * 8100, False),
+        (16_000, "\u6c49" * 800, True),
+        (16_000, "\u6c49" * 1000, False),
+        (16_000, "caf\u00e9" * 700, True),
+        (250_000, "x" * 59_000, True),
+        (250_000, "x" * 61_000, False),
+    ],
+)
+def test_content_is_what_fits_the_least_context_window_that_is_proven(
+    store: Store, tmp_path: Path, window: Any, text: str, whole: bool
+) -> None:
+    """OpenClaw cuts a result to a share of the window; what a request took, the window holds."""
+    made = Made(4)
+    usage: dict[str, Any] = {"usage": {"input": 1, "contextUsage": {"promptTokens": window}}}
+    of: dict[str, Any] = {"provider": "p", "model": "m"}
+    made.call(("c1", "exec", {}), **of)
+    made.result("c1", text)
+    # Another model's window says nothing.
+    made.call(("c2", "exec", {}), provider="p", model="other", usage={"contextUsage": {"promptTokens": 300_000}})
+    made.result("c2", "done")
+    made.message("assistant", content=[{"type": "text", "text": "Done."}], api="anthropic-messages", **of, **usage)
+    store.session(made.entries).close()
+    (done,) = import_sources([store.root], tmp_path / "out", kind="openclaw")
+    assert isinstance(done, Imported)
+    assert list(audit_bundle(Bundle(done.bundle))) == []
+    (sheet,) = sheets(store.agent, Files.below(store.root))
+    result = sheet.result("c1")
+    assert ("content" in result) is whole
+    if whole:
+        assert result["content"] == [{"type": "text", "text": text}]
+
+
+def test_details_that_were_cut_may_be_too_large_to_stand_inline(store: Store, tmp_path: Path) -> None:
+    made = Made(4)
+    made.call(("c1", "exec", {}))
+    details = {"persistedDetailsTruncated": True, "status": "completed", "exitCode": 0}
+    made.result("c1", "y" * 70_000, details=details)
+    store.session(made.entries).close()
+    (done,) = import_sources([store.root], tmp_path / "out", kind="openclaw")
+    assert isinstance(done, Imported)
+    assert list(audit_bundle(Bundle(done.bundle))) == []
     other = stored(
         Store(store.root / "2").session(made.entries).sql("UPDATE schema_meta SET app_version = '2027.1.0'")
     )

@@ -34,6 +34,7 @@ from callsheet.registry.versions import in_ranges
 from callsheet.wire import lossless
 
 NO_CAPTURE = "no capture shows what this version sent"
+MAYBE_CUT = "it is so long that OpenClaw may have sent a part of it only"
 NO_REPLY = "no later reply of the model is recorded, so nothing shows that it was sent"
 NO_CALL = "it names no call, so nothing shows where it was sent"
 SEVERAL = "its call id stands on several calls"
@@ -104,8 +105,12 @@ class Results:
                 pen.capture(record, "raw", "redacted", reason=reason)
             else:
                 self._put_both(record, members, "/message")
-        if details.persistedDetailsTruncated is True and "raw" not in (record.capture or {}):
-            pen.capture(record, "raw", "truncated", reason=CUT)
+        if details.persistedDetailsTruncated is True:
+            kept = (record.capture or {}).get("raw")
+            if kept is None:
+                pen.capture(record, "raw", "truncated", reason=CUT)
+            elif kept.state == "external":
+                kept.reason = CUT
         waited = (call_id in self._approvals) or bool(details.approvalReviews) or bool(details.approvalId)
         self._traced.timed(record, call_id, waited=waited)
         pen.write(record)
@@ -219,7 +224,7 @@ class Results:
         if self._survey.is_shared(call_id):
             return SEVERAL
         tool = text(message.toolName)
-        api = self._survey.api(at)
+        api, window = self._survey.maker(at)
         key = (tool, api)
         if key not in self._proven:
             self._proven[key] = next(
@@ -233,8 +238,10 @@ class Results:
                 None,
             )
         rule = self._proven[key]
-        if rule is None or (rule.most is not None and len(message.content) > rule.most):
+        if rule is None:
             return NO_CAPTURE
+        if not rule.fits(bytes(message.content), window):
+            return MAYBE_CUT
         if rule.needs_reply and not self._survey.tree.is_answered(at):
             return NO_REPLY
         return None

@@ -16,6 +16,7 @@ from msgspec import Raw, Struct
 
 from callsheet.harness._port.parts import ABSENT, items_of, mark
 from callsheet.harness._port.units import Reading
+from callsheet.wire import lossless
 
 FAILS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding a hostile part may raise (``msgspec.ValidationError`` is a ``DecodeError``)."""
@@ -38,6 +39,8 @@ class Message(Struct, gc=False):
     details: Raw = ABSENT
     isError: Any = None
     api: Any = None
+    provider: Any = None
+    model: Any = None
     responseId: Any = None
     usage: Raw = ABSENT
     stopReason: Any = None
@@ -142,6 +145,19 @@ class NestedResult(Struct, gc=False):
     details: Raw = ABSENT
 
 
+class ContextUsage(Struct, gc=False):
+    """How much of the context window a request took."""
+
+    promptTokens: Any = None
+
+
+class MessageUsage(Struct, gc=False):
+    """What a message took, as far as facts need it."""
+
+    contextUsage: ContextUsage | None = None
+
+
+_usage = msgspec.json.Decoder(MessageUsage)
 _blocks = msgspec.json.Decoder(list[Block])
 _block = msgspec.json.Decoder(Block)
 _details = msgspec.json.Decoder(Details)
@@ -215,6 +231,16 @@ def nested_result_of(raw: Raw) -> NestedResult:
         return _nested_result.decode(raw) if mark(raw) == b"{" else NestedResult()
     except FAILS:
         return NestedResult()
+
+
+def prompt_of(raw: Raw) -> int:
+    """Tokens of the request that a message of the model answers; 0 where its usage does not tell."""
+    try:
+        usage = _usage.decode(raw) if mark(raw) == b"{" else MessageUsage()
+    except FAILS:
+        return 0
+    told = usage.contextUsage.promptTokens if usage.contextUsage is not None else None
+    return told if type(told) is int and 0 < told <= lossless.MAX_SAFE else 0
 
 
 def run_of(message: Message) -> str | None:

@@ -26,6 +26,7 @@ from callsheet.harness.openclaw.shapes import (
     blocks_of,
     details_of,
     nested_of,
+    prompt_of,
     run_of,
     text,
 )
@@ -34,7 +35,18 @@ from callsheet.records import SourceEntry
 
 CUT_OFF = frozenset({"error", "aborted"})
 """Stop reasons of messages that a model did not send whole."""
-MOST_APIS = 250
+MOST_MODELS = 250
+
+
+class Model(NamedTuple):
+    """Where a message of the model came from."""
+
+    api: str
+    provider: str
+    model: str
+
+
+NO_MODEL = Model("", "", "")
 
 
 class Name(NamedTuple):
@@ -69,8 +81,9 @@ class Survey:
         self._results: dict[int, int] = {}
         self._first: dict[int, int] = {}
         self._makers: dict[int, dict[int, int]] = {}
-        self._apis: list[str] = [""]
-        self._api_of = bytearray()
+        self._models: list[Model] = [NO_MODEL]
+        self._windows = [0]
+        self._model_of = bytearray()
         self._own: dict[int, str] = {}
         for found in transcript.units():
             if isinstance(found.unit, Unit):
@@ -86,7 +99,7 @@ class Survey:
 
     def _look(self, found: Found, unit: Unit[Entry]) -> None:
         entry = unit.native
-        kind, api = OTHER, 0
+        kind, model = OTHER, 0
         if entry is None:
             self._add(None, None, OTHER, unit.data, 0)
             return
@@ -99,8 +112,8 @@ class Survey:
         speaks = entry.type == "message"
         if speaks and message is not None and message.role == "assistant":
             sent = text(message.stopReason) not in CUT_OFF
-            kind, api = (REPLY if sent else ASSISTANT), self._api(message.api)
-        at = self._add(text(entry.id), text(entry.parentId), kind, unit.data, api)
+            kind, model = (REPLY if sent else ASSISTANT), self._model(message)
+        at = self._add(text(entry.id), text(entry.parentId), kind, unit.data, model)
         if entry.type == "session_info" and text(entry.name):
             self.title = (entry.name, found)
         if message is None:
@@ -120,8 +133,8 @@ class Survey:
                 self._made(nested.toolCallId, at)
                 self._answers(nested.toolCallId)
 
-    def _add(self, own: str | None, parent: str | None, kind: int, data: bytes, api: int) -> int:
-        self._api_of.append(api)
+    def _add(self, own: str | None, parent: str | None, kind: int, data: bytes, model: int) -> int:
+        self._model_of.append(model)
         return self.tree.add(own, parent, kind, data)
 
     def _head(self, found: Found, entry: Entry) -> None:
@@ -132,15 +145,17 @@ class Survey:
             self.parent_session = text(entry.parentSession)
             self.version = entry.version
 
-    def _api(self, value: Any) -> int:
-        if not isinstance(value, str):
-            return 0
-        if value in self._apis:
-            return self._apis.index(value)
-        if len(self._apis) >= MOST_APIS:
-            return 0
-        self._apis.append(value)
-        return len(self._apis) - 1
+    def _model(self, message: Message) -> int:
+        """Number of the model that made a message. What its request took, its context window holds at least."""
+        named = Model(*(text(value) or "" for value in (message.api, message.provider, message.model)))
+        if named not in self._models:
+            if len(self._models) >= MOST_MODELS:
+                return 0
+            self._models.append(named)
+            self._windows.append(0)
+        number = self._models.index(named)
+        self._windows[number] = max(self._windows[number], prompt_of(message.usage) if number else 0)
+        return number
 
     def _assistant(self, found: Found, unit: Unit[Entry], message: Message, at: int, *, speaks: bool) -> None:
         for block in blocks_of(message.content):
@@ -262,10 +277,11 @@ class Survey:
         name = self.name(call_id, above)
         return name.call_id if name.source == "derived" else None
 
-    def api(self, at: int) -> str:
-        """The provider API of the message whose chain an entry stands in."""
+    def maker(self, at: int) -> tuple[str, int]:
+        """The provider API of the message whose chain an entry stands in, and the least context window of its model."""
         above = self.tree.assistant(at)
-        return "" if above == NONE else self._apis[self._api_of[above]]
+        number = 0 if above == NONE else self._model_of[above]
+        return self._models[number].api, self._windows[number]
 
 
 def surveys_of(
