@@ -54,7 +54,8 @@ CLAUDE = Package("@agentclientprotocol/claude-agent-acp", "0.101.0", "dist/index
 OPENCODE = Package(f"opencode-{_SYSTEM}", "1.18.33", "bin/opencode")
 CODEX = Package("@agentclientprotocol/codex-acp", "2.6.0", "dist/index.js")
 GEMINI = Package("@google/gemini-cli", "0.61.0", "bundle/gemini.js")
-PACKAGES = (SDK, NODE, CLAUDE, OPENCODE, CODEX, GEMINI)
+OPENCLAW = Package("openclaw", "2026.9.6", "openclaw.mjs")
+PACKAGES = (SDK, NODE, CLAUDE, OPENCODE, CODEX, GEMINI, OPENCLAW)
 
 
 def fetch(package: Package) -> str | None:
