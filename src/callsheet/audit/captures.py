@@ -65,7 +65,9 @@ def _state(case: Case, facts: Facts, member: str, capture: Json) -> Claim:
     if silent and unsent and not hidden:
         return Claim(path, state, Evidence("absent"))
     # What the source had cut before it stored it may be kept whole, as it was stored.
-    cut = state == "external" and all(claim.evidence for claim in facts.check(case, path, "truncated"))
+    blob = capture.get("blob")
+    stored = state == "external" and isinstance(blob, dict) and blob.get("mimeType") == JSON
+    cut = stored and all(claim.evidence for claim in facts.check(case, path, "truncated"))
     if claims[0].why not in (NO_ENTRY, NOWHERE) and not cut:
         return claims[0]  # the source gives it another state
     if state == "external":

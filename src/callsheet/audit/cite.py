@@ -259,8 +259,8 @@ class Reading:
         path = ("native", "refs", index)
         role = ref["role"] if isinstance(ref.get("role"), str) else ""
         pointer = ref["pointer"] if isinstance(ref.get("pointer"), str) else ""
-        column = ref.get("column")
-        data = source.cell(str(ref["table"]), ref.get("key"), column if isinstance(column, str) else None)
+        column = ref.get("column") if isinstance(ref.get("column"), str) else None
+        data = source.cell(str(ref["table"]), ref.get("key"), column)
         if data is None:
             found.claims.append(Claim((*path, "key"), ref.get("key"), None, "the source has no such row"))
             return
@@ -279,12 +279,17 @@ class Reading:
         found.claims.append(
             Claim(path, ref.get("sha256"), Evidence("ref", index, source.entry.path, pointer))
         )
+        line = 0
+        if source.has_lines:
+            # The text stands in its line as a text: it has no place of its own, and a line all the same.
+            offset, size = source.cell_place(str(ref["table"]), ref.get("key"), column)
+            line = self.scan(source).line_at(offset) if size else 0
         found.good.append(
             Cite(
                 index,
                 role,
                 source,
-                0,
+                line,
                 data,
                 root,
                 pointer,

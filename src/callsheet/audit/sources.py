@@ -24,6 +24,7 @@ import msgspec
 from callsheet.errors import SourceError
 from callsheet.records.bundle import Bundle, NativeSource
 from callsheet.wire.blobs import digest
+from callsheet.wire.database import retold, text_of_rows
 from callsheet.wire.files import read_chunks
 from callsheet.wire.inflate import Torn, inflate, is_compressed
 from callsheet.wire.lines import split_lines
@@ -64,14 +65,15 @@ class Source:
         if self.entry.masked:
             # What was masked must be seen by nobody: the copy is what the records were made from.
             self.why = "places in it are masked, so the file is not read"
-        elif self.entry.encoding == ROWS:
+        elif self.entry.encoding == ROWS and self.entry.rows is None:
             self.why = "its rows are read from the copy"
         elif self._is_unchanged():
             self.used = "file"
             return
         if self.entry.native is None:
             self.why = f"{self.why}; the bundle has no copy"
-            if self.entry.encoding == ROWS and not self.entry.masked and Path(self.entry.path).is_file():
+            chosen = self.entry.encoding == ROWS and self.entry.rows is None and not self.entry.masked
+            if chosen and Path(self.entry.path).is_file():
                 self.used = "file"  # each row has a digest of its own
             return
         try:
@@ -83,8 +85,9 @@ class Source:
     def _is_unchanged(self) -> bool:
         try:
             file = self._opened()
-        except (OSError, ValueError) as error:
-            self.why = f"the file is not there: {getattr(error, 'strerror', None) or error}"
+        except (OSError, ValueError, SourceError) as error:
+            said = error.message if isinstance(error, SourceError) else getattr(error, "strerror", None)
+            self.why = f"the file is not there: {said or error}"
             return False
         if os.fstat(file.fileno()).st_size != (self.entry.size or 0):
             self.why = "the file has another size now"
@@ -99,12 +102,28 @@ class Source:
         file.close()
         return False
 
+    def _rendered(self) -> BinaryIO:
+        """The chosen rows of a database as the lines that the importer read."""
+        out = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 (it stays open as long as the source)
+        try:
+            for line in text_of_rows(Path(self.entry.path), retold(self.entry.rows or [])):
+                out.write(line)
+        except BaseException:
+            out.close()
+            raise
+        out.flush()
+        out.seek(0)
+        return out
+
     def _opened(self) -> BinaryIO:
         handle = os.open(self.entry.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise ValueError("not a regular file")
         file = os.fdopen(handle, "rb")
+        if self.entry.encoding == ROWS:
+            file.close()
+            return self._rendered()
         if self.entry.encoding is None:
             return file
         with file:
@@ -204,7 +223,7 @@ class Source:
     @property
     def has_lines(self) -> bool:
         """Whether it is read as lines: any source but a database of which the bundle has no copy."""
-        return self.entry.encoding != ROWS or self.used == "copy"
+        return self.entry.encoding != ROWS or self.used == "copy" or self.entry.rows is not None
 
     def cell(self, table: str, key: Any, column: str | None) -> bytes | None:
         """The value of the one row with this key: its text, or (without column) the row as JSON.

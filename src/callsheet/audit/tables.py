@@ -129,7 +129,7 @@ def call_id(case: Case, cite: Cite, native: Any, by: Any) -> Any:
     scan = case.scan(cite)
     repeats = case.ledger.repeats.get(cite.source.entry.id, set())
     twins = scan.twins(native, repeats)
-    of_results = cite.role != "call" or case.kind == "tool_result"
+    of_results = case.kind == "tool_result" or (cite.role != "call" and case.kind != "tool_call")
     marked = (hash(by) or 1) if isinstance(by, str) and by else 0
     if not twins:
         if not of_results:

@@ -42,6 +42,7 @@ class Source:
         settled: A last line that is still being written is left for later (only in files of lines).
 
     Attributes:
+        rows: The chosen rows, where it is a database.
         cover: What its native copy must not hold.
         torn: What is wrong with a compressed file that could not be read whole.
     """
@@ -57,6 +58,7 @@ class Source:
     ) -> None:
         self.path = path
         self.entry = entry
+        self.rows = rows
         self.cover = Cover()
         self.torn: str | None = None
         self._inflated = False

@@ -29,6 +29,7 @@ from callsheet.records.bundle import (
     write_manifest,
 )
 from callsheet.records.stream import StreamWriter
+from callsheet.wire import database
 from callsheet.wire.blobs import BlobStore
 from callsheet.wire.database import Selection
 from callsheet.wire.lines import Line, split_lines
@@ -233,6 +234,8 @@ class Workbench:
             sha256=entry.sha256,
             encoding=entry.encoding,
         )
+        if source.rows is not None and not native and not source.cover:
+            told.rows = database.told(source.rows)
         if copied is not None:
             told.native = f"native/{path.name}" if native else None
             told.masked = copied.masked

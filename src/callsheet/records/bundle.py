@@ -57,7 +57,8 @@ class StreamEntry(Shape, kw_only=True):
 class NativeSource(Shape, kw_only=True):
     """One native source; ``native`` is the copy inside the bundle, ``masked`` counts places masked in it.
 
-    ``encoding`` names how the file was packed; size and digest are those of the text inside.
+    ``encoding`` names how the file was packed; size and digest are those of the text inside. Of a database that the
+    bundle has no copy of, ``rows`` tells which rows that text is made of.
     """
 
     id: str
@@ -68,6 +69,7 @@ class NativeSource(Shape, kw_only=True):
     native: str | None = None
     masked: int | None = None
     encoding: str | None = None
+    rows: list[dict[str, Any]] | None = None
 
 
 class Diagnostic(Shape, kw_only=True):

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from callsheet.errors import SourceError
+from callsheet.wire import lossless
 from callsheet.wire.inflate import Torn, inflate, is_compressed
 
 MAGIC = b"SQLite format 3\0"
@@ -68,6 +69,39 @@ class Selection(NamedTuple):
     columns: tuple[str, ...] = ()
     distinct: bool = False
     without: tuple[str, frozenset[str]] | None = None
+
+
+class _Told(msgspec.Struct, forbid_unknown_fields=True):
+    """A selection as JSON has it."""
+
+    table: str
+    key: tuple[str, ...] = ()
+    value: tuple[str, ...] = ()
+    where: dict[str, list[int | float | str | None]] = {}
+    order: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    distinct: bool = False
+    without: tuple[str, frozenset[str]] | None = None
+
+
+def told(selections: Sequence[Selection]) -> list[dict[str, Any]]:
+    """Selections as JSON, without what is as usual."""
+    usual = Selection("")._asdict()
+    return [
+        {name: value for name, value in one._asdict().items() if value != usual[name]} for one in selections
+    ]
+
+
+def retold(rows: Sequence[Mapping[str, Any]]) -> list[Selection]:
+    """The selections that such JSON tells of.
+
+    Raises:
+        ValueError: It tells of none.
+    """
+    try:
+        return [Selection(**msgspec.structs.asdict(msgspec.convert(one, _Told))) for one in rows]
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
 
 
 class Layout(NamedTuple):
@@ -393,7 +427,7 @@ def _is_left(selection: Selection, member: str, words: frozenset[str], row: dict
 
 
 def _line(selection: Selection, row: dict[str, Value]) -> bytes:
-    key = _encode({name: _plain(row[name]) for name in selection.key if name in row})
+    key = _encode({name: _name_of(row[name]) for name in selection.key if name in row})
     head = b'{"table":' + _encode(selection.table) + b',"key":' + key
     for column in selection.value:
         value = row.get(column)
@@ -417,6 +451,11 @@ def _member(name: str, value: Value) -> Any:
     if name.endswith("_json") and isinstance(value, str) and _stands(value.encode()):
         return msgspec.Raw(value.encode())
     return _plain(value)
+
+
+def _name_of(value: Value) -> Any:
+    """A value of a key: refs repeat it, so an integer that not every reader can take stands as text."""
+    return str(value) if isinstance(value, int) and abs(value) > lossless.MAX_SAFE else _plain(value)
 
 
 def _plain(value: Value) -> Any:

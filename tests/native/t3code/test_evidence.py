@@ -377,6 +377,15 @@ def made_bundles(root: Path) -> list[Bundle]:
         "command_execution", thread="alone", input="ls", startedAt=None, updatedAt=LATER, completedAt=None
     )
     paths.append(alone.close())
+    # Rows that a column gives to one thread, and their text to another.
+    moved = State(root / "moved" / "state.sqlite", 2)
+    moved.insert(
+        "orchestration_v2_projection_runs",
+        {"run_id": "run-9", "thread_id": "moved", "ordinal": 1, "payload_json": '{"threadId": "elsewhere"}'},
+    )
+    moved.thread("renamed", id="another")
+    moved.item("assistant_message", thread="renamed", threadId="elsewhere", text="Hm.")
+    paths.append(moved.close())
     found = [bundle for path in paths for bundle in bundles([path], root / "out" / path.parent.name)]
     return [*found, *bundles(paths[:1], root / "thoughts", keep_reasoning=True)]
 

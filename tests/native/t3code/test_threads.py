@@ -39,7 +39,7 @@ def test_a_command_is_call_and_result_in_one(new: State) -> None:
     (ref,) = result["native"]["refs"]
     assert (ref["table"], ref["key"], ref["column"]) == (
         "orchestration_v2_projection_turn_items",
-        {"turn_item_id": "item-1"},
+        {"turn_item_id": "item-1", "thread_id": "th-1"},
         "payload_json",
     )
 

@@ -12,7 +12,7 @@ from callsheet.errors import SourceError
 from callsheet.harness._port import Desk
 from callsheet.harness._port.cells import Cell, Damage, row_ref
 from callsheet.harness._port.schema import look
-from callsheet.harness._port.units import Unit
+from callsheet.harness._port.units import Hole, Unit
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.openclaw import layout, shelf
 from callsheet.harness.openclaw.feed import EVENTS, Feed, Transcript
@@ -202,7 +202,7 @@ def _named(transcript: Transcript, survey: Survey, around: Around) -> list[Ref]:
     if survey.head is not None or any(ref.role == "window" for ref in around.refs):
         return []
     for found in transcript.units():
-        if isinstance(found.unit, Unit) and isinstance(found.unit.line, Cell):
+        if isinstance(found.unit, Unit | Hole) and isinstance(found.unit.line, Cell):
             return [row_ref(found.source, found.unit.line, "member")]
     return []
 

@@ -71,7 +71,10 @@ def rows_in(veil: Veil, feed: Feed, reading: Reading[T]) -> Iterator[Unit[T] | H
     for row in rows_of(veil.lines(feed.source)):
         if isinstance(row, Damage):
             yield row
-        elif row.table == feed.table and row.column is not None:
+        elif row.table == feed.table and row.column is None:
+            # None of the columns that are known to hold the text does.
+            yield Hole(row, 0, len(row.data), "no_decoder")
+        elif row.table == feed.table:
             yield from _of_cell(row, reading)
 
 

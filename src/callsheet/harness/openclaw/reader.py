@@ -112,7 +112,7 @@ class Reader:
             gap = Gap(
                 reason="missing_parent", source=found.source.id, native=self.pen.native("entry", "/parentId")
             )
-            gap.line = unit.line.number
+            gap.line = gap.native.refs[0].line if gap.native is not None else None
             self.pen.stream.write(gap)
             self.desk.diagnose(
                 "missing_parent",

@@ -115,8 +115,10 @@ def around(veil: Veil, source: SourceEntry) -> Around:
     found = Around({}, [])
     for row in rows_of(veil.lines(source)):
         if isinstance(row, Cell) and row.table in HEADS:
-            found.rows[row.table] = values_of(row)
-            found.refs.append(row_ref(source, row, HEADS[row.table]))
+            # Of two rows where there should be one, the first counts, and the other is named.
+            again = row.table in found.rows
+            found.rows.setdefault(row.table, values_of(row))
+            found.refs.append(row_ref(source, row, "elsewhere" if again else HEADS[row.table]))
     return found
 
 

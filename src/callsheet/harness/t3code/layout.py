@@ -285,9 +285,9 @@ def _new(own: dict[str, list[Any]]) -> list[Selection]:
         Selection(REQUESTS, ("runtime_request_id",), _PAYLOAD, own, ("created_at",)),
         Selection(OUTBOX, ("effect_id", "status"), _PAYLOAD, responses, ("created_at",)),
         Selection(LAUNCHES, ("command_id",), where=own, columns=LAUNCH_COLUMNS),
-        Selection(ITEMS, ("turn_item_id",), _PAYLOAD, own, ("ordinal",)),
+        Selection(ITEMS, ("turn_item_id", "thread_id"), _PAYLOAD, own, ("ordinal",)),
         Selection(SUBAGENTS, ("subagent_id",), _PAYLOAD, own, ("updated_at",)),
-        Selection(RUNS, ("run_id",), _PAYLOAD, own, ("ordinal",)),
+        Selection(RUNS, ("run_id", "thread_id"), _PAYLOAD, own, ("ordinal",)),
         Selection(TURNS, ("provider_turn_id",), _PAYLOAD, own, ("ordinal",)),
     ]
 

@@ -44,6 +44,8 @@ class NewThread(NewCalls):
         """Writes the stream: the small tables are read first, then item after item."""
         self._requests: dict[str, tuple[dict[str, Any], list[Ref]]] = {}
         self._done: set[str] = set()
+        self._again: set[int] = set()
+        """Rows of a request that another row tells of."""
         self._agents = {}
         self._read_requests()
         self._read_head()
@@ -71,7 +73,9 @@ class NewThread(NewCalls):
         for row in rows(self.veil, self.source, layout.REQUESTS):
             if isinstance(row, Row) and row.unit is not None:
                 request = text(row.value.get("id")) or text(row.key.get("runtime_request_id"))
-                if request is not None:
+                if request in self._requests:
+                    self._again.add(row.cell.number)
+                elif request is not None:
                     value = {**row.value, "requestStatus": row.value.get("status")}
                     self._requests[request] = (value, [self.ref(row.cell, "runtime_request")])
         for row in rows(self.veil, self.source, layout.OUTBOX):
@@ -109,7 +113,7 @@ class NewThread(NewCalls):
                     provider["driver"] = text(row.value.get("driver"))
                     if text(dig(row.value, "nativeThreadRef", "nativeId")):
                         natives.append(row.value["nativeThreadRef"]["nativeId"])
-        self.head(title, {**provider, "providerSessions": natives or None}, refs)
+        self.head(title, {**provider, "providerSessions": list(dict.fromkeys(natives)) or None}, refs)
 
     def _left_requests(self) -> None:
         """Requests that no item tells of."""
@@ -119,7 +123,7 @@ class NewThread(NewCalls):
             if row.cell.table not in (layout.REQUESTS, layout.OUTBOX):
                 continue
             request = text(row.value.get("requestId", row.value.get("id")))
-            if request is None:
+            if request is None or row.cell.number in self._again:
                 self.take(row)
                 self.pen.unmapped(row.cell.table)
             elif request not in self._done:
@@ -145,7 +149,10 @@ class NewThread(NewCalls):
         item = row.value
         kind = text(item.get("type"))
         self.take(row, item.get("startedAt") or item.get("updatedAt"))
-        if kind in CALLS:
+        nameless = text(item.get("id")) is None and native_id(item) is None
+        if row.cell.column is None or (kind in CALLS and nameless):
+            self.pen.unmapped(kind)  # a row without its text, or a call that nothing names
+        elif kind in CALLS:
             self._call(row, item, str(kind))
         elif kind in ("user_message", "assistant_message"):
             self._message(row, item, str(kind))

@@ -63,7 +63,7 @@ class NewCalls(ThreadWriter):
         native, own = native_id(item), text(item.get("id")) or ""
         if native is None:
             return f"#{own}", "derived", None
-        if self.survey.is_shared(native):
+        if self.survey.is_shared(native) and self.survey.tells_apart(native, own):
             return f"{native}#{own}", "derived", native
         return native, "native", None
 
@@ -118,6 +118,9 @@ class NewCalls(ThreadWriter):
         linkage = "exact" if "#" not in call_id or native_id(item) == call_id else "derived"
         record = ToolResult(call_id=call_id, linkage=linkage, status=status, native=pen.native("item", ""))
         record.native_call_id = shared
+        if shared is None and self.survey.is_shared(call_id):
+            # Two rows with one id of their own and one of the call: nothing tells which is which.
+            record.native_call_id, record.call_id, record.linkage = call_id, None, "ambiguous"
         record.ts = utc(item.get("completedAt") or item.get("updatedAt"))
         pen.capture(record, "content", "absent", reason=NO_CONTENT)
         if kind == "command_execution":

@@ -137,7 +137,7 @@ class OldThread(OldCalls):
                     ]
                 elif table == layout.RUNTIME:
                     sessions.append(layout.resumed(row.value))
-        named = [one for one in dict.fromkeys(sessions) if text(one)]
+        named = list(dict.fromkeys(one for one in sessions if text(one)))
         self.head(title, {**provider, "providerSessions": named or None}, refs)
 
     def _left_answers(self) -> None:

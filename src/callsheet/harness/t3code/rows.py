@@ -98,6 +98,7 @@ class Survey:
         self._source = source
         self.counts: dict[str, int] = {}
         """Native call ids to how many items have them."""
+        self._owners: dict[tuple[str, Any], int] = {}
         self.calls: dict[str, str] = {}
         """Turn item ids to native call ids."""
         self.secret: dict[str, tuple[Any, bool]] = {}
@@ -122,6 +123,8 @@ class Survey:
                 found = native_id(value)
                 if found is not None:
                     self.counts[found] = self.counts.get(found, 0) + 1
+                    owner = (found, text(value.get("id")))
+                    self._owners[owner] = self._owners.get(owner, 0) + 1
                     if text(value.get("id")):
                         self.calls[value["id"]] = found
         elif row.cell.table == layout.ACTIVITIES:
@@ -184,6 +187,10 @@ class Survey:
     def is_shared(self, call_id: str) -> bool:
         """Whether a native call id stands on several items."""
         return self.counts.get(call_id, 0) > 1
+
+    def tells_apart(self, call_id: str, item: str) -> bool:
+        """Whether of the items with a native call id one alone has this id of its own."""
+        return self._owners.get((call_id, item)) == 1
 
     def has_call(self, call_id: str | None) -> bool:
         """Whether exactly one item has this native call id."""
