@@ -148,6 +148,7 @@ def living(
         }
         (home / ".openclaw" / "openclaw.json").write_text(json.dumps(settings), encoding="utf-8")
         os.environ["OPENCLAW_STATE_DIR"] = str(home / ".openclaw")
+        os.environ["NODE_DISABLE_COMPILE_CACHE"] = "1"
         yield House(home, cwd, out, model, port)
 
 

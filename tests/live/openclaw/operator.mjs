@@ -57,7 +57,7 @@ function open() {
     } else if (frame.event === "exec.approval.requested") {
       await ask("approval.resolve", { id: told.id, kind: "exec", decision: left.shift() });
     } else if (frame.event === "question.requested") {
-      await ask("question.resolve", { id: told.id, answers: JSON.parse(answers) });
+      await ask("question.resolve", { id: told.id, answers: { answers: JSON.parse(answers) } });
     } else if (frame.event === "chat" && ["final", "error", "aborted"].includes(told.state)) {
       console.log(told.state);
       process.exit(0);
