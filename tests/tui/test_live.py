@@ -375,3 +375,16 @@ def test_a_request_that_the_agent_takes_back_says_so(tmp_path: Path) -> None:
 
     acp = next(agent for agent in LIVE if agent.name == "acp")
     run(tmp_path, test, turn=steps, agent=acp)
+
+
+def test_control_c_leaves_and_stops_the_agent(tmp_path: Path) -> None:
+    async def test(on: Turned) -> None:
+        await on.until(lambda: "make" in on.text)
+        await on.press("ctrl+c")
+        await on.until(lambda: not on.app.is_running)
+
+    running = run(tmp_path, test, turn=[{"call": "c1", "title": "make"}, {"await": "cancel"}])
+    assert running.closed is not None
+    assert running.closed.problems == ()
+    assert running.bundle is not None
+    assert "make" in [title for _, _, title in stored_rows(running.bundle)]

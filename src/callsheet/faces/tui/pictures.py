@@ -91,15 +91,23 @@ async def _live(path: Path) -> None:
             path.write_text(app.export_screenshot(title="callsheet", simplify=True), encoding="utf-8")
 
 
+async def stored_pictures(folder: Path) -> None:
+    """Writes those of stored sessions: they show the same whenever they are made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    session = screen_of(Stored(sorted(CLAUDE.glob("*.jsonl"))[0]))
+    rollout = screen_of(Stored(sorted(CODEX.glob("*.jsonl"))[0]))
+    await picture(folder / "sheet.svg", session, "c")
+    await picture(folder / "evidence.svg", session, "c", "e", size=(130, 30))
+    await picture(folder / "session.svg", session, "s", size=(130, 30))
+    await picture(folder / "filter.svg", session, "F", "j", "space", looks="plain", size=(80, 24))
+    await picture(folder / "help.svg", session, "question_mark", size=(80, 30))
+    await picture(folder / "light.svg", rollout, "c", looks="light")
+    await picture(folder / "narrow.svg", rollout, "c", size=(60, 30))
+
+
 async def pictures(folder: Path) -> None:
     """Writes all of them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    session = sorted(CLAUDE.glob("*.jsonl"))[0]
-    rollout = sorted(CODEX.glob("*.jsonl"))[0]
-    await picture(folder / "sheet.svg", screen_of(Stored(session)), "c")
-    await picture(folder / "evidence.svg", screen_of(Stored(session)), "c", "e", size=(130, 30))
-    await picture(folder / "light.svg", screen_of(Stored(rollout)), "c", looks="light")
-    await picture(folder / "narrow.svg", screen_of(Stored(rollout)), "c", size=(60, 30))
+    await stored_pictures(folder)
     shelf = FolderShelf((CLAUDE, None))
     await picture(folder / "sessions.svg", lambda looks: SessionsScreen(shelf, looks=looks))
     await _live(folder / "live.svg")
