@@ -25,7 +25,7 @@ from callsheet.faces.tui.live_screen import LiveScreen
 from callsheet.faces.tui.running import Running, Wanted
 from callsheet.records import Record, decode
 from callsheet.rows.live import LiveRows
-from callsheet.seam import CallPreview, Event, OutputPreview, Recorded, TurnChanged, Wish
+from callsheet.seam import CallPreview, Event, OutputPreview, Recorded, ThoughtPreview, TurnChanged, Wish
 from callsheet.testing.fake import FAKE
 
 
@@ -49,6 +49,7 @@ class Run:
     def events(self, calls: int) -> Iterator[Event]:
         """A call is announced, recorded, speaks four times, and has a result."""
         yield TurnChanged("running")
+        yield self._record(type="session", format="callsheet/1", agent={"name": "claude-code"})
         for number in range(calls):
             call = f"c{number}"
             command = {"command": f"make part{number}"}
@@ -155,7 +156,8 @@ async def shown(rate: int, seconds: float, before: int) -> None:
         keys.tell("a key, and the screen drawn anew")
         anew = Watch()
         for state in ("settled", "running") * 5:
-            screen._events = [*list(itertools.islice(events, 7)), TurnChanged(state)]
+            thought = ThoughtPreview(key="k", text="what a turn leaves unsettled goes with it")
+            screen._events = [*itertools.islice(events, 7), thought, TurnChanged(state)]
             with anew.running():
                 screen._draw_events()
         anew.tell("a turn that ends or begins")

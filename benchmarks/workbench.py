@@ -1,27 +1,35 @@
 """Measures the workbench in a pseudo-terminal: first screen, the whole, key to paint, memory.
 
     python benchmarks/workbench.py SOURCE [--keys 60]
+    python benchmarks/workbench.py --live [--keys 60] [--rate 1000]
 
 SOURCE is a large session as an agent stored it, or a bundle of one (see make_session.py). The program runs as a person
 would start it; a key counts as painted when the last byte that follows it was written. On a machine that others use,
 what the program waited for a core is told apart (Linux): the time without it is what a free machine would show.
+With ``--live`` an agent sends frames all the while, all of which are recorded and drawn; a key counts as painted when
+the bar names another row.
 """
 
 from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import os
 import pty
+import re
 import select
 import struct
 import sys
+import tempfile
 import termios
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 PROVISIONAL = "≈".encode()
+_ROW = re.compile(rb"(?<![0-9,])([0-9,]+)/[0-9,]+")
+"""The selected row and how many there are, as the bar says it."""
 QUIET = 0.05
 """Seconds without a byte after which a screen counts as painted."""
 
@@ -87,12 +95,35 @@ class Terminal:
         whole = (last - begin) * 1000
         return Key(whole, whole - waited_by_now + waited, ran_by_now - ran) if found else None
 
+    def go(self, key: bytes) -> Key | None:
+        """A key that leads to another row, while rows come: until the bar names that row, which it did not before."""
+        self.seen = b""
+        while not (named := _ROW.findall(self.seen)):
+            self._take()
+        before = named[-1]
+        self.seen = b""
+        ran, waited = self._ran()
+        begin = time.perf_counter()
+        os.write(self.file, key)
+        while _ROW.findall(self.seen)[-1:] in ([], [before]):
+            if time.perf_counter() > begin + 2:
+                return None
+            self._take()
+        whole = (time.perf_counter() - begin) * 1000
+        ran_by_now, waited_by_now = self._ran()
+        return Key(whole, whole - waited_by_now + waited, ran_by_now - ran)
+
+    def _take(self) -> None:
+        if select.select([self.file], [], [], 0.002)[0]:
+            self.seen += os.read(self.file, 1 << 16)
+
     def _ran(self) -> tuple[float, float]:
-        """Milliseconds that the program's threads ran, and waited for a core."""
+        """Milliseconds that the program's threads ran, and that the one that draws waited for a core."""
         ran = waited = 0
         for thread in Path(f"/proc/{self.pid}/task").iterdir():
             times = (thread / "schedstat").read_text(encoding="ascii").split()
-            ran, waited = ran + int(times[0]), waited + int(times[1])
+            ran += int(times[0])
+            waited += int(times[1]) if thread.name == str(self.pid) else 0
         return ran / 1e6, waited / 1e6
 
     def memory(self) -> float:
@@ -123,12 +154,42 @@ def _told(name: str, keys: list[Key | None]) -> None:
     print(f"{name:24} ms, median / p95:  {'   '.join(words)}   of {len(found)}")
 
 
+def _live(rate: int, keys: int) -> None:
+    """Keys while an agent sends frames."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "script.json"
+        script.write_text(json.dumps({"turn": [{"pace": 120 * rate, "every": 1 / rate}]}), encoding="utf-8")
+        agent = f"{sys.executable} -m callsheet.testing.fake_agent {script}"
+        run = ("run", "fake", "--agent", agent, "--out", str(Path(folder) / "out"), "--", "Go.")
+        terminal = Terminal(sys.executable, "-m", "callsheet", *run)
+        terminal.wait_for(b"some words")
+        time.sleep(3)
+        for name, at, two in (
+            ("rows before and after", b"g", (b"j", b"k")),
+            ("screens before and after", b"g", (b"\x1b[6~", b"\x1b[5~")),
+            ("first and last row", b"g", (b"G", b"g")),
+        ):
+            os.write(terminal.file, at)
+            until = time.monotonic() + 1
+            while time.monotonic() < until:
+                terminal._take()
+            _told(name, [terminal.go(two[number % 2]) for number in range(keys)])
+        print(f"load of the machine              {os.getloadavg()[0]:6.2f} on {os.cpu_count()} cores")
+        print(f"memory                           {terminal.memory():6.0f} MB")
+        terminal.close()
+
+
 def main() -> None:
     """Runs it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("source")
+    parser.add_argument("source", nargs="?")
     parser.add_argument("--keys", type=int, default=60)
+    parser.add_argument("--live", action="store_true")
+    parser.add_argument("--rate", type=int, default=1_000)
     asked = parser.parse_args()
+    if asked.live:
+        _live(asked.rate, asked.keys)
+        return
     terminal = Terminal(sys.executable, "-m", "callsheet", "open", asked.source)
     first = terminal.wait_for(b"tests/test_")
     print(f"first screen                     {first:6.2f} s (from the start of the program)")
