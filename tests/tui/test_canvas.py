@@ -13,6 +13,7 @@ from tests.rows.test_any_stream import SHUFFLED, stream
 from tests.tui.driving import Driven, drive
 from tests.tui.test_keys import call, result, said, session
 from tests.tui.test_keys import stream as write
+from textual.geometry import Region
 
 from callsheet.faces.tui.heights import Heights
 from callsheet.faces.tui.places import same_place
@@ -90,6 +91,55 @@ def test_walking_shows_every_line_once_and_in_order(tmp_path: Path, size: tuple[
         assert view._window()[0] == whole[0]
 
     drive(source, test, size=size)
+
+
+def test_every_line_that_changes_is_drawn_and_a_row_elsewhere_draws_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write(tmp_path, session(6))
+
+    async def test(on: Driven) -> None:
+        await on.read()
+        view, luck = on.sheet, random.Random(11)
+        dirty: set[int] = set()
+        really = view.refresh
+
+        def refresh(*regions: Region, **how: bool) -> object:
+            dirty.update(y for region in regions or (view.size.region,) for y in region.line_range)
+            return really(*regions, **how)
+
+        def lines() -> list[list[object]]:
+            return [list(view.render_line(y)) for y in range(view.page)]
+
+        monkeypatch.setattr(view, "refresh", refresh)
+        moves: list[Callable[[], None]] = [
+            lambda: view.move(luck.choice((1, -1))),
+            lambda: view.turn_page(luck.choice((1, -1))),
+            lambda: view.select(luck.randrange(len(view))),
+            lambda: view.scroll_to(y=luck.randrange(200), animate=False, immediate=True),
+            lambda: view.changed([view.position(luck.randrange(len(view)))]),
+            lambda: view.renewed(),
+            lambda: view.toggle(),
+            lambda: view.tick(),
+            lambda: view.fold_all(),
+            lambda: view.to_end(),
+        ]
+        for _ in range(80):
+            before = lines()
+            dirty.clear()
+            luck.choice(moves)()
+            changed = {y for y, (was, now) in enumerate(zip(before, lines(), strict=True)) if was != now}
+            assert changed <= dirty
+            await on.pilot.pause()
+        view.select(0)
+        await on.pilot.pause()
+        dirty.clear()
+        view.changed([view.position(len(view) - 1)])
+        assert dirty == set()
+        view.changed([view.position(1)])
+        assert dirty == {y for y, (index, _) in enumerate(view._window()) if index == 1}
+
+    drive(source, test)
 
 
 def test_wide_and_joined_characters_fill_their_cells(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from pathlib import Path
 
@@ -67,12 +68,14 @@ def test_what_was_set_aside_is_collected_once_it_is_let_go(monkeypatch: pytest.M
         kept.end()
 
 
-def test_the_collector_is_left_as_it_was_found(tmp_path: Path) -> None:
-    before = gc.get_threshold()
+def test_the_interpreter_is_left_as_it_was_found(tmp_path: Path) -> None:
+    before, gave_way = gc.get_threshold(), sys.getswitchinterval()
 
     async def test(on: Driven) -> None:
         await on.read()
         assert gc.get_threshold()[2] > before[2]
+        assert sys.getswitchinterval() < gave_way
 
     drive(write(tmp_path, session(1)), test)
     assert gc.get_threshold() == before
+    assert sys.getswitchinterval() == gave_way

@@ -66,6 +66,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self._painted = Painted(look, looks)
         self._lines = Layout(self._choice, self._painted)
         self._cursor_key: int | None = None
+        self._drawn: list[Strip] = []
 
     # -- which rows ---------------------------------------------------------------------------------------------
 
@@ -149,7 +150,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         if self.following and was_at_end and len(self):
             self.cursor = len(self) - 1
             self._to_end()
-        self.refresh()
+        self._draw()
         self._tell()
 
     def renewed(self, shows: Shows | None = None) -> None:
@@ -205,6 +206,8 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lines of the screen as they are: they fill it and have their ground, so no style is laid over them."""
         strips = [self.render_line(y) for y in crop.line_range]
+        if crop.y == 0:
+            self._drawn = strips
         for one in self.get_line_filters():
             if not isinstance(one, ANSIToTruecolor):  # our colours are true ones
                 strips = [strip.apply_filter(one, self.background_colors[1]) for strip in strips]
@@ -212,21 +215,26 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
             strips = [strip.crop(crop.x, crop.right) for strip in strips]
         return strips
 
-    def _draw_row(self, index: int) -> None:
-        """Draws the lines of one row anew, where they are on the screen."""
-        lines = [line for line, (number, _) in enumerate(self._window()) if number == index]
-        if lines:
-            self.refresh(Region(0, lines[0], self._painted.cells + GUTTER, len(lines)))
+    def _draw(self) -> None:
+        """Draws those lines anew that are not on the screen as they are now."""
+        lines = [self.render_line(y) for y in range(self.page)]
+        if len(lines) != len(self._drawn):
+            self.refresh()
+            return
+        width = self._painted.cells + GUTTER
+        changed = [y for y, line in enumerate(lines) if line is not self._drawn[y]]
+        if changed:
+            self.refresh(*(Region(0, y, width, 1) for y in changed))
+        self._drawn = lines
 
     def tick(self) -> None:
         """Moves the signs of running rows on the screen."""
         self._painted.tick()
         shown = {self.position(index) for index, _ in self._window()}
-        running = [at for at in shown if self.rows.state(at) == "running"]
-        for at in running:
-            self._painted.forget(self.rows.key(at))
-        if running:
-            self.refresh()
+        for at in shown:
+            if self.rows.state(at) == "running":
+                self._painted.forget(self.rows.key(at))
+        self._draw()
 
     # -- where the reader is ------------------------------------------------------------------------------------
 
@@ -278,7 +286,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self._lines.measure_up(index - 1, line)
         self._lines.measure(index)
         self._set_scroll(self._lines.start(index) - line)
-        self.refresh()
+        self._draw()
 
     def _show_again(self, line: int, was_at_end: bool) -> None:
         """Shows the selected row where it was; a reader who follows and was at the end, the end."""
@@ -290,7 +298,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def reveal(self, index: int) -> None:
         """Scrolls as little as is needed to see a row, from its first line."""
-        self._lines.measure_up(index, 2 * self.page)
+        self._lines.measure_up(index, self.page)
         begin, height = self._lines.start(index), self._lines[index]
         top = self.scroll_offset.y
         if begin < top or height >= self.page:
@@ -302,18 +310,14 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         """Selects one of the shown rows and shows it."""
         if not len(self):
             return
-        before, top = self.cursor, self.scroll_offset.y
         self.cursor = max(0, min(index, len(self) - 1))
         self.reveal(self.cursor)
-        if self.scroll_offset.y == top:
-            self._draw_row(before)
-            self._draw_row(self.cursor)
+        self._draw()
         self._tell()
         self.post_message(self.Moved())
 
     def _tell(self) -> None:
         at = self.at
-        self._painted.forget_selected()
         self._cursor_key = None if at is None else self.rows.key(at)
         self.post_message(self.Selected(at))
 
@@ -346,7 +350,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _scroll_by(self, lines: int) -> None:
         self._set_scroll(self.scroll_offset.y + lines)
-        self.refresh()
+        self._draw()
         self.post_message(self.Moved())
 
     def turn_page(self, by: int) -> None:
@@ -360,7 +364,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor = next((index for index, inner in window if inner == 0), window[0][0] if window else 0)
         if by > 0 and self.scroll_offset.y >= self._lines.total - self.page:
             self.cursor = len(self) - 1
-        self.refresh()
+        self._draw()
         self._tell()
 
     def to_start(self) -> None:
@@ -372,7 +376,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         if len(self):
             self.cursor = len(self) - 1
             self._to_end()
-            self.refresh()
+            self._draw()
             self._tell()
             self.post_message(self.Moved())
 

@@ -64,8 +64,8 @@ class Choice:
         if self._shown is None:
             return at
         index = self._first_from(at)
-        if index < len(self._shown):
-            self._shown = array("I", (one + (one >= at) for one in self._shown))
+        for behind in range(index, len(self._shown)):
+            self._shown[behind] += 1
         if shows is not None and not shows(at):
             return None
         self._shown.insert(index, at)

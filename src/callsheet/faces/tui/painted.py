@@ -160,12 +160,10 @@ class Painted:
         """A line as one of the selected row."""
         kept = self._marked.get(id(strip))
         if kept is None or kept[0] is not strip:
+            if len(self._marked) > KEPT:
+                self._marked.clear()
             kept = self._marked[id(strip)] = (strip, self._as_selected(strip))
         return kept[1]
-
-    def forget_selected(self) -> None:
-        """Another row is selected."""
-        self._marked.clear()
 
     def _as_selected(self, strip: Strip) -> Strip:
         under = self._under
