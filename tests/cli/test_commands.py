@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from callsheet.faces.cli import COMMANDS, main
+from callsheet.paint.doubts import SENTENCES
 from callsheet.registry import HARNESSES
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +54,9 @@ def test_import_tells_of_each_session(capfd: pytest.CaptureFixture[str], tmp_pat
     assert (code, err) == (0, "")
     assert len(told) == 10
     for one in told:
-        assert set(one) == {"session", "kind", "bundle", "stream", "records", "calls", "gaps", "diagnostics"}
+        assert set(one) == {
+            *("session", "kind", "bundle", "stream", "records", "calls", "agentCalls", "gaps", "diagnostics")
+        }
         assert (Path(one["bundle"]) / "streams" / f"{one['stream']}.jsonl").is_file()
         assert list((Path(one["bundle"]) / "native").iterdir())
     rules = next(one for one in told if one["session"].startswith("5dd2e94d"))
@@ -70,12 +73,24 @@ def test_import_in_words(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> N
     bundle = tmp_path / "out" / RULES.stem
     assert code == 0
     assert out.splitlines() == [
-        f"{bundle}: 8 calls, decider_contradicted (2) · 2026-11-30 22:03 · /home/dev/acme-app · Try rules.",
+        f"{bundle}: 8 calls · 2 remarks · 2026-11-30 22:03 · /home/dev/acme-app · Try rules.",
         f"1 session written to {tmp_path / 'out'}, 1 not read",
+        "remarks on the sources (callsheet show BUNDLE --audit-view tells each):",
+        "  what the source says of who decided contradicts itself: 2 times",
     ]
     assert len(err.splitlines()) == 1
     assert err.startswith(f"callsheet: {broken}: ")
     assert not (bundle / "native").exists()
+
+
+def test_remarks_of_many_sessions_are_counted(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    copy = tmp_path / "copy.jsonl"
+    shutil.copy(RULES, copy)
+    _, out, _ = run(capfd, "import", RULES, copy, "--out", tmp_path / "out")
+    assert out.splitlines()[-2:] == [
+        "  what the source says of who decided contradicts itself: 4 times in 2 sessions",
+        f"  {SENTENCES['same_session']}: another file of this session is in {RULES.stem}: {copy}",
+    ]
 
 
 def test_import_without_source_reads_what_the_user_has(

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "claude-code" / "projects" / "-home-dev-acme-app"
 RULES = EXAMPLES / "5dd2e94d-807f-4903-b8e4-2497aa981da8.jsonl"
 AGENT = EXAMPLES / "96399bdd-834d-4e4c-91d8-dcc0255e04e1.jsonl"
+AGENT_STREAM = "a80df3baecf6472a3"
 
 KEYS = {
     "row",
@@ -166,14 +167,14 @@ def test_a_stream_as_text(run: Run, stream: Path) -> None:
         "2 calls · 1 failed · 1 unconfirmed",
         "reached the model: shown by the stream alone for 1 result",
         "who allowed it: not recorded for 1 call",
+        "not recorded for any call: who asked",
         "─" * 60,
         "> user     go [bold]on[/bold]",
         "✗ call     make                                  Sh · exit 2",
-        "    failed · who asked: not recorded",
+        "    failed",
         "    │ ␛]0;owned␇no rule",
         "? call     Ask",
-        "    unconfirmed: no result is recorded",
-        "    who asked: not recorded · agent g completed",
+        "    unconfirmed: no result is recorded · agent g completed",
     ]
 
 
@@ -219,8 +220,48 @@ def test_a_bundle_nests_the_agents_stream(run: Run, bundle: Path, tmp_path: Path
             archive.write(path, path.relative_to(bundle))
     assert run("show", zipped).out == text
     child = run("show", bundle, "--stream", "child", "--json").rows
-    assert [row["row"] for row in child][:1] == ["r0"]
+    assert [row["row"] for row in child] == ["r0"]  # nothing of the session that started it
     assert "from the child" in run("show", bundle / "streams" / "child.jsonl").out
+
+
+def test_calls_are_counted_in_one_way(run: Run, tmp_path: Path) -> None:
+    told = json.loads(run("import", AGENT, "--out", tmp_path, "--json").out)
+    assert (told["calls"], told["agentCalls"]) == (3, 2)
+    assert ": 3 calls, 2 of them of subagents · " in run("import", AGENT, "--out", tmp_path).out
+    assert "3 calls, 2 of them of subagents · 2 completed · 1 failed" in run("show", AGENT).out
+    listed = run("show", EXAMPLES).out.splitlines()
+    assert (
+        listed[listed.index(f"  {AGENT}") - 1] == "2026-11-30 22:04     3 calls  (2 of subagents) Delegate."
+    )
+    of_agent = run("show", told["bundle"], "--stream", AGENT_STREAM).out
+    assert "\n2 calls · 1 completed · 1 failed\n" in of_agent
+
+
+def test_a_later_revision_is_no_further_call(run: Run, tmp_path: Path) -> None:
+    frames = ROOT / "examples/acp/codex-v2-bg.jsonl"
+    assert json.loads(run("import", frames, "--out", tmp_path, "--json").out)["calls"] == 1
+    assert "\n1 call · " in run("show", frames).out
+
+
+def test_what_holds_for_every_call_is_said_once(run: Run) -> None:
+    told = run("show", ROOT / "examples/codex/exec/mixed-0.36.0.jsonl").out
+    head, rows, foot = told.split("─" * 80)
+    assert head.count("reached the model") == 1
+    assert "(an exec log does not tell what the model got)" in " ".join(head.split())
+    assert "not recorded for any call: who asked, who allowed it\n" in head
+    assert "reached the model" not in rows
+    assert "who asked" not in rows
+    assert rows.count("tool name: not recorded") == 6  # of seven calls: that differs
+    assert rows.count(" [1]") == 4
+    assert foot.count("[1] duration: of a call whose process went on") == 1
+    audit = run("show", ROOT / "examples/codex/exec/mixed-0.36.0.jsonl", "--audit-view").out
+    assert audit.count("what reached the model: not recorded") == 7
+
+
+def test_what_differs_from_call_to_call_is_said_of_each(run: Run) -> None:
+    told = run("show", EXAMPLES / "858837b5-8915-443b-bfa2-93fd580a1421.jsonl").out
+    assert told.count("what reached the model: not recorded (no recorded request carries it)") == 2
+    assert told.count("exit code") == 1
 
 
 def test_an_agents_stream_that_nothing_leads_to_is_shown_last(run: Run, bundle: Path) -> None:
@@ -300,8 +341,10 @@ def test_a_folder_of_bundles_is_no_folder_of_native_sessions(run: Run, tmp_path:
         "(no time)            2 calls  go [bold]on[/bold]",
         f"  {around}/deep/b",
     ]
-    assert len(ran.err.splitlines()) == 1
-    assert "broken" in ran.err
+    assert [("child.jsonl" in line, "broken" in line) for line in ran.err.splitlines()] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 def test_one_session_of_a_file_with_several(run: Run) -> None:
@@ -492,7 +535,7 @@ def test_no_colour_unless_a_person_looks(run: Run, stream: Path) -> None:
 
 
 def test_an_unexpected_error_is_one_line_too(run: Run, stream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
     monkeypatch.setattr("callsheet.faces.cli.sheets.paint_head", broken)

@@ -10,7 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
-from callsheet.paint import Look, coloured, line_width, paint_foot, paint_head, paint_row, paint_rows, plain
+from callsheet.paint import (
+    Look,
+    Notes,
+    coloured,
+    line_width,
+    paint_foot,
+    paint_head,
+    paint_noted,
+    paint_row,
+    paint_rows,
+    plain,
+)
 from callsheet.paint.row import NARROWEST
 from callsheet.paint.words import LABELS, MARKS, duration_words
 from callsheet.pairing import Tally
@@ -21,6 +32,7 @@ from callsheet.rows import (
     AgentShown,
     ChangeShown,
     Count,
+    Everywhere,
     NativePlace,
     Nested,
     Output,
@@ -274,13 +286,53 @@ def test_head_and_foot() -> None:
         "1 native line that nothing maps (--audit-view)"
     )
     assert paint_foot(Tally(), Tally(), {}, Look()) == []
-    agents = Tally(records=4, calls=2, completed=2, unmapped=1, undecided=1)
-    assert [plain(line) for line in paint_foot(counts, agents, {}, Look(width=80))][1:] == [
-        "2 calls in agents' streams · 2 completed",
-        "in agents' streams: who allowed it: not recorded for 1 call",
+    others = Tally(records=4, calls=2, completed=2, unmapped=1)
+    assert [plain(line) for line in paint_foot(counts, others, {}, Look(width=80))][1:] == [
+        "2 calls in streams of other sessions · 2 completed",
         "not drawn: 8 native lines that nothing maps (--audit-view)",
     ]
     assert plain(paint_head(None, Tally(), Look())[0]) == "a stream without a session record"
+
+
+def test_a_caution_of_many_rows_is_told_once() -> None:
+    def noted(*members: str) -> Row:
+        return row(
+            exitCode=3, durationMs=12, remarks=[{"member": name, "note": f"of {name}"} for name in members]
+        )
+
+    rows = [noted("durationMs"), noted("exec.exitCode", "durationMs"), noted("permission.decision"), noted()]
+    notes = Notes()
+    lines = [plain(line) for line in paint_rows([Nested(0, item) for item in rows], Look(width=60), notes)]
+    assert [line.split("make")[1].strip() for line in lines if "make" in line] == [
+        "exit 3 · 12 ms [1]",
+        "exit 3 [2] · 12 ms [1]",
+        "exit 3 · 12 ms",
+        "exit 3 · 12 ms",
+    ]
+    assert [line.strip() for line in lines if "note" in line] == ["note [3]"]
+    assert notes.told == [
+        "[1] duration: of durationMs",
+        "[2] exit code: of exec.exitCode",
+        "[3] decision: of permission.decision",
+    ]
+    foot = [plain(line) for line in paint_foot(Tally(), Tally(), {}, Look(width=60), notes.told)]
+    assert foot[1:] == notes.told
+    endless = Notes()
+    told = [plain(line) for item in rows for line in paint_noted(item, Look(width=60), endless)]
+    assert [told.count(note) for note in notes.told] == [1, 1, 1]
+    assert told.index(notes.told[0]) == 1
+
+
+def test_what_is_silent_everywhere_is_said_in_the_head() -> None:
+    silent = row(requestedBy=None, notRecorded=["content", "name"], reachedModel={"reason": "why"})
+    look = Look(width=60, everywhere=Everywhere(frozenset({"requestedBy", "content"}), "why"))
+    assert [plain(line) for line in paint_row(silent, look)][1:] == ["    tool name: not recorded"]
+    counts = Tally(calls=2, completed=2, results=2, unshown=2, undecided=2)
+    assert [plain(line) for line in paint_head(None, counts, look, of_agents=1)][1:-1] == [
+        "2 calls, 1 of them of subagents · 2 completed",
+        "reached the model: not recorded for 2 results (why)",
+        "not recorded for any call: who asked, who allowed it",
+    ]
 
 
 def test_every_kind_and_state_has_its_words() -> None:

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from callsheet.errors import SourceError
 from callsheet.records import FORMAT
-from callsheet.records.bundle import Bundle, Manifest, StreamEntry, is_bundle, stream_id, write_manifest
+from callsheet.records.bundle import (
+    Bundle,
+    Manifest,
+    StreamEntry,
+    is_bundle,
+    stream_id,
+    streams_below,
+    write_manifest,
+)
 from callsheet.wire.blobs import BlobStore
 
 
@@ -174,3 +182,14 @@ def test_session_ids_that_are_safe_stay() -> None:
     assert stream_id("a-B_9") == "a-B_9"
     assert stream_id("a/b") != "a/b"
     assert len(stream_id("\ud800")) == 64
+
+
+def test_the_streams_below_one() -> None:
+    def entries(*pairs: tuple[str, str | None]) -> list[StreamEntry]:
+        return [StreamEntry(id=name, file=name, parent=parent) for name, parent in pairs]
+
+    tree = entries(("c", "b"), ("b", "a"), ("a", None), ("other", None), ("d", "gone"), ("e", "other"))
+    assert streams_below(tree, "a") == ["c", "b", "a"]
+    assert streams_below(tree, "b") == ["c", "b"]
+    assert streams_below(entries(("a", "b"), ("b", "a"), ("c", "c"), ("d", None)), "d") == ["d"]
+    assert streams_below(entries(("a", "b"), ("b", "a")), "a") == ["a", "b"]

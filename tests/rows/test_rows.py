@@ -311,6 +311,10 @@ def test_output_is_what_reached_the_model_else_what_was_stored() -> None:
     assert one([call(), sent])["output"]["member"] == "content"
     ran = result(exec={"stdout": "out", "stderr": "err"}, raw="stored")
     assert one([call(), ran])["output"] == {"text": "out\nerr", "truncated": False, "member": "exec"}
+    both = result(exec={"output": "err\nout", "stdout": "out", "stderr": "err"})
+    assert one([call(), both])["output"]["text"] == "err\nout"
+    apart = result(exec={"output": "", "stdout": "out"})
+    assert one([call(), apart])["output"]["text"] == "out"
     stored = result(raw={"toolUseResult": "Error", "block": {"type": "tool_result", "content": text("said")}})
     row = one([call(), stored])
     assert row["output"]["text"] == "said"

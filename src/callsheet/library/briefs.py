@@ -15,7 +15,7 @@ import msgspec
 
 from callsheet.errors import SourceError
 from callsheet.records import Gap, Message, Notice, Session, Unmapped
-from callsheet.records.bundle import Bundle
+from callsheet.records.bundle import Bundle, main_stream, streams_below
 from callsheet.records.stream import Entry, read_stream
 from callsheet.rows.text import first_line, parts_text
 
@@ -36,7 +36,9 @@ class Brief(msgspec.Struct, kw_only=True):
         when: Time of its first record that has one, to the minute.
         folder: The folder that it worked in.
         asked: Its title, or the first line of its first prompt.
-        calls: Tool calls of its own stream.
+        calls: Tool calls of the session, those of its subagents among them.
+        agent_calls: Those of its subagents.
+        unread: Files of subagents' streams that could not be read, so that their calls are not counted.
         ran: Somebody asked, answered or did something.
         session: Its head.
     """
@@ -44,7 +46,9 @@ class Brief(msgspec.Struct, kw_only=True):
     when: str | None = None
     folder: str | None = None
     asked: str | None = None
-    calls: int | None = None
+    calls: int = 0
+    agent_calls: int = 0
+    unread: list[str] = []
     ran: bool = False
     session: Session | None = None
 
@@ -56,23 +60,33 @@ class Brief(msgspec.Struct, kw_only=True):
 
 
 def brief_of_bundle(bundle: Bundle, *, count: bool = False) -> Brief:
-    """The brief of a bundle's own stream.
+    """The brief of a bundle's session.
 
     Args:
         bundle: The bundle.
-        count: Also count its calls, which reads the stream whole.
+        count: Also count its calls, which reads its streams whole.
 
     Raises:
         SourceError, OSError, KeyError: The stream is not there, or cannot be read.
     """
     entries = bundle.manifest.streams
-    main = next((entry for entry in entries if entry.parent is None), entries[0] if entries else None)
-    if main is None:
+    if not entries:
         return Brief()
+    main = main_stream(entries)
     with bundle.open(main.file) as file:
         found = brief_of_stream(file)
         if count:
             found.calls = _calls(file)
+    if count:
+        own = streams_below(entries, main.id)
+        for entry in entries:
+            if entry.id in own and entry is not main:
+                try:
+                    with bundle.open(entry.file) as file:
+                        found.agent_calls += _calls(file)
+                except UNREADABLE:
+                    found.unread.append(entry.file)
+        found.calls += found.agent_calls
     return found
 
 

@@ -33,7 +33,12 @@ Progress = Callable[[str, int, int], None]
 
 
 class Imported(msgspec.Struct, kw_only=True):
-    """What became of one session (the command line prints it with ``--json``)."""
+    """What became of one session (the command line prints it with ``--json``).
+
+    Attributes:
+        calls: Its calls, those of its subagents among them.
+        agent_calls: Those of its subagents.
+    """
 
     session: str
     kind: str
@@ -41,6 +46,7 @@ class Imported(msgspec.Struct, kw_only=True):
     stream: str
     records: int
     calls: int
+    agent_calls: int = msgspec.field(name="agentCalls", default=0)
     gaps: int
     diagnostics: list[Diagnostic] = []
 
@@ -186,7 +192,7 @@ def import_session(
         _make(part, out)
         while True:
             adapter.read(session, Covered(desk, hidden) if hidden else desk)
-            calls = desk.calls
+            calls, agent_calls = desk.calls, desk.agent_calls
             read_under(desk, wanted, hidden)
             told = [value for value in desk.secrets if value not in hidden]
             if not wanted or not told:
@@ -227,6 +233,7 @@ def import_session(
         stream=main,
         records=desk.records,
         calls=calls,
+        agent_calls=agent_calls,
         gaps=desk.gaps,
         diagnostics=desk.diagnostics,
     )

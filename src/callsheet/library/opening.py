@@ -24,7 +24,7 @@ import msgspec
 
 from callsheet.errors import RecordError, SourceError, UsageError, reason_of
 from callsheet.records import FORMAT, TYPES
-from callsheet.records.bundle import Bundle, Diagnostic, is_bundle
+from callsheet.records.bundle import Bundle, Diagnostic, is_bundle, main_stream, streams_below
 from callsheet.rows import Limits, Sheet, View
 from callsheet.rows.text import Blob
 from callsheet.wire.blobs import blob_path
@@ -63,6 +63,7 @@ class OpenSession:
     Args:
         name: What to call it in messages.
         files: Stream ids and the names of their files.
+        agents: Ids of the streams of its subagents.
         open_file: Opens a stream's file by name.
         blob: Reads its blobs.
         spool: The file that standard input was copied to; it is shown as ``-``.
@@ -72,6 +73,7 @@ class OpenSession:
     Attributes:
         main: Id of the session's own stream.
         files: Stream ids and the names of their files.
+        agents: Ids of the streams of its subagents.
         open_file: Opens a stream's file by name.
         blob: Reads its blobs; None where there are none.
     """
@@ -86,10 +88,12 @@ class OpenSession:
         reading: Reading,
         spool: Path | None = None,
         diagnostics: Sequence[Diagnostic] = (),
+        agents: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.diagnostics = diagnostics
         self.main = main
+        self.agents = agents
         self.files = files
         self.open_file = open_file
         self.blob = blob
@@ -102,8 +106,12 @@ class OpenSession:
         return list(self.files)
 
     @contextmanager
-    def sheet(self, stream: str) -> Iterator[Sheet]:
+    def sheet(self, stream: str, *, quiet: bool = False) -> Iterator[Sheet]:
         """Opens a stream.
+
+        Args:
+            stream: Its id.
+            quiet: It is opened another time: nothing is told of its bad lines.
 
         Raises:
             SourceError: It is not there, or cannot be read.
@@ -126,7 +134,7 @@ class OpenSession:
                 limits=self._reading.limits,
                 provisional=self._reading.provisional,
                 outlined=self._reading.outlined,
-                on_bad=self._reading.on_bad,
+                on_bad=None if quiet else self._reading.on_bad,
                 on_bytes=None if progress is None else lambda done: progress(shown, done, size),
             )
             for entry in (sheet.session.sources or ()) if sheet.session else ():
@@ -231,15 +239,19 @@ def _of_bundle(
     if not entries:
         raise SourceError("the bundle has no stream", path=name)
     files = {entry.id: entry.file for entry in entries}
-    main = next((entry.id for entry in entries if entry.parent is None), entries[0].id)
+    main = main_stream(entries).id
     if stream is not None:
         if stream not in files:
             raise UsageError(f"{name}: no stream {stream} (there is: {', '.join(files)})")
         main = stream
+    below = streams_below(entries, main)
+    if stream is not None:
+        files = {one: files[one] for one in below}
+    agents = [one for one in below if one != main]
     told = bundle.manifest.diagnostics
     if bundle.manifest.recording and is_locked(path):
         reading = msgspec.structs.replace(reading, provisional=True)
-    return OpenSession(name, main, files, bundle.open, bundle.blob, reading, spool, told)
+    return OpenSession(name, main, files, bundle.open, bundle.blob, reading, spool, told, agents)
 
 
 def _of_stream(path: Path, name: str, reading: Reading, stream: str | None) -> OpenSession:

@@ -66,6 +66,7 @@ class Workbench:
         self.sources: dict[str, Source] = {}
         self.secrets: dict[str, None] = {}
         self.calls = 0
+        self.agent_calls = 0
         self.gaps = 0
         self.records = 0
         self._blobs = BlobStore(folder)
@@ -161,6 +162,8 @@ class Workbench:
             finally:
                 self._open.remove(writer)
         self.calls += writer.types[ToolCall]
+        if parent is not None:
+            self.agent_calls += writer.types[ToolCall]
         self.gaps += writer.types[Gap]
         self.records += writer.records
         entry.records, entry.sha256 = writer.records, writer.sha256

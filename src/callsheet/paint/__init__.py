@@ -15,19 +15,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from callsheet.paint.flow import paint_rows
+    from callsheet.paint.flow import paint_noted, paint_rows
     from callsheet.paint.head import head_words, paint_foot, paint_head
+    from callsheet.paint.notes import Notes
     from callsheet.paint.row import Look, paint_row
     from callsheet.paint.safe import visible
     from callsheet.paint.span import Line, Span, Style, coloured, line_width, plain
     from callsheet.paint.usage import paint_usage
 
 _PLACES = {
+    "paint_noted": "flow",
     "paint_rows": "flow",
     "head_words": "head",
     "paint_foot": "head",
     "paint_head": "head",
     "paint_usage": "usage",
+    "Notes": "notes",
     "Look": "row",
     "paint_row": "row",
     "visible": "safe",
@@ -51,6 +54,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "Line",
     "Look",
+    "Notes",
     "Span",
     "Style",
     "coloured",
@@ -58,6 +62,7 @@ __all__ = [
     "line_width",
     "paint_foot",
     "paint_head",
+    "paint_noted",
     "paint_row",
     "paint_rows",
     "paint_usage",

@@ -13,12 +13,13 @@ from callsheet.paint.doubts import doubt_words
 from callsheet.paint.row import NARROWEST, Look
 from callsheet.paint.safe import visible
 from callsheet.paint.span import Line, Span, Style, packed
+from callsheet.paint.words import EVERYWHERE
 from callsheet.pairing import Tally
 from callsheet.records import Session
 from callsheet.records.bundle import Diagnostic
 from callsheet.registry import known
-from callsheet.rows import has_captures, registry_of
-from callsheet.rows.text import counted
+from callsheet.rows import Everywhere, has_captures, registry_of
+from callsheet.rows.text import counted, counted_calls
 
 DOUBTS = 50
 """Remarks on the sources that are drawn one by one."""
@@ -53,15 +54,17 @@ def paint_head(
     look: Look,
     doubts: Sequence[Diagnostic] = (),
     *,
+    of_agents: int = 0,
     by: str = "--audit-view",
 ) -> list[Line]:
     """Agent, session, title, sources, counts, what is known of the calls together, and a rule below.
 
     Args:
         session: The head of the stream.
-        tally: Counts of the stream.
+        tally: Counts of the session, those of its subagents' streams among them.
         look: How to draw.
         doubts: What the importer found worth saying about the sources.
+        of_agents: How many of the calls are of subagents.
         by: What draws the doubts one by one: an option, a key.
     """
     width = max(look.width, NARROWEST)
@@ -70,8 +73,8 @@ def paint_head(
         lines.append([Span(cells.cut("a stream without a session record", width), "strong")])
     else:
         lines += _session_lines(session, width)
-    lines += packed(_counts(tally), width)
-    for words in _sums(tally, session):
+    lines += packed(_counts(tally, of_agents), width)
+    for words in _sums(tally, session, look.everywhere):
         lines += [[Span(piece, "quiet")] for piece in cells.wrap(words, width)]
     lines += _doubts(session, doubts, width, look, by)
     lines.append([Span("─" * width, "quiet")])
@@ -106,8 +109,8 @@ def _session_lines(session: Session, width: int) -> Iterator[Line]:
         yield hidden(f"… {counted(more, 'more source')}", width)
 
 
-def _counts(tally: Tally) -> list[Span]:
-    spans = [Span(counted(tally.calls, "call"), "strong")]
+def _counts(tally: Tally, of_agents: int = 0) -> list[Span]:
+    spans = [Span(counted_calls(tally.calls, of_agents), "strong")]
     spans += [
         Span(f"{count:,} {word}", style)
         for member, word, style in _STATES
@@ -124,21 +127,29 @@ def _counts(tally: Tally) -> list[Span]:
     return spans
 
 
-def _sums(tally: Tally, session: Session | None) -> Iterator[str]:
-    """What is true of many calls, said once: what shows that results reached the model, and who allowed calls."""
+def _sums(tally: Tally, session: Session | None, everywhere: Everywhere) -> Iterator[str]:
+    """What is true of many calls, said once: what shows that results reached the model, what is not recorded."""
     by = "captures of this version" if session and has_captures(registry_of(session)) else "the stream alone"
     shown = [(tally.carried, "by a recorded request"), (tally.shown, f"by {by}")]
     parts = [(count, words) for count, words in shown if count]
     if parts:
         parts[0] = (parts[0][0], f"shown {parts[0][1]}")
     if tally.unshown:
+        reason = everywhere.reason if tally.unshown == tally.results else None
         parts.append((tally.unshown, "not recorded"))
+    else:
+        reason = None
     told = [f"{words} for {count:,}" for count, words in parts]
     if told:
         told[0] += " result" if parts[0][0] == 1 else " results"
-        yield f"reached the model: {' · '.join(told)}"
-    if tally.undecided:
+        yield visible(f"reached the model: {' · '.join(told)}" + (f" ({reason})" if reason else ""))
+    silent = [words for member, words in EVERYWHERE.items() if member in everywhere.members]
+    if tally.undecided and tally.undecided == tally.calls:
+        silent.append("who allowed it")
+    elif tally.undecided:
         yield f"who allowed it: not recorded for {counted(tally.undecided, 'call')}"
+    if silent and tally.calls:
+        yield f"not recorded for any call: {', '.join(silent)}"
 
 
 def _doubts(
@@ -163,34 +174,34 @@ def _doubts(
 
 def paint_foot(
     tally: Tally,
-    agents: Tally,
+    others: Tally,
     hidden: Mapping[str, int],
     look: Look,
-    session: Session | None = None,
+    notes: Sequence[str] = (),
     *,
     by: str = "",
 ) -> list[Line]:
-    """What the agents' streams hold, and what was not drawn; no lines when there is nothing to say.
+    """The notes, what other streams hold, and what was not drawn; no lines when there is nothing to say.
 
     Args:
-        tally: Counts of the session's own stream.
-        agents: Counts of all streams of agents together.
+        tally: Counts of the session, those of its subagents' streams among them.
+        others: Counts of all other streams of the bundle together.
         hidden: What was left out of the rows of all streams (``rows.HIDDEN``), and how often.
         look: How to draw.
-        session: The head of the session's own stream.
+        notes: Cautions that rows have signs of.
         by: The command that has the options, where it is not the one that draws.
     """
     width = max(look.width, NARROWEST)
     lines: list[Line] = []
-    if agents.records:
-        first, *others = _counts(agents)
-        lines += packed([Span(f"{first.text} in agents' streams", "quiet"), *others], width)
-        for words in _sums(agents, session):
-            lines += [[Span(piece, "quiet")] for piece in cells.wrap(f"in agents' streams: {words}", width)]
+    for note in notes:
+        lines += [[Span(piece, "quiet")] for piece in cells.wrap(visible(note), width)]
+    if others.records:
+        first, *more = _counts(others)
+        lines += packed([Span(f"{first.text} in streams of other sessions", "quiet"), *more], width)
     counts = dict(hidden)
     if not look.audit:
-        counts["unmapped"] = tally.unmapped + agents.unmapped
-        counts["unknown_types"] = tally.unknown_types + agents.unknown_types
+        counts["unmapped"] = tally.unmapped + others.unmapped
+        counts["unknown_types"] = tally.unknown_types + others.unknown_types
     words = " · ".join(_hidden_words(counts, by))
     if words:
         lines += [[Span(piece, "quiet")] for piece in cells.wrap(f"not drawn: {words}", width)]

@@ -26,11 +26,12 @@ from callsheet.paint import cells
 from callsheet.paint.block import WHOLE, Collapse, block, hidden, more_lines, text_lines
 from callsheet.paint.diff import changed_lines, patch_lines
 from callsheet.paint.inputs import input_lines
+from callsheet.paint.notes import Signs
 from callsheet.paint.safe import visible
 from callsheet.paint.span import Line, Span, Style, line_width, packed
 from callsheet.paint.words import LABELS, MARKS, detail_words, fact_words, place_words, state_words
 from callsheet.records import Session
-from callsheet.rows import ChangeShown, Output, Row
+from callsheet.rows import ChangeShown, Everywhere, Output, Row
 from callsheet.rows.text import counted
 
 NARROWEST = 20
@@ -69,6 +70,7 @@ class Look(Struct, frozen=True, kw_only=True):
         full: Nothing is collapsed.
         audit: Every caution is drawn, when it was, and where it stands in its sources.
         folders: Folders that paths are shortened by.
+        everywhere: What is silent about every call of the sheet: its head says it, and no row does.
         tick: Where a sign that turns while a row is running stands; None for one that stands still.
     """
 
@@ -76,6 +78,7 @@ class Look(Struct, frozen=True, kw_only=True):
     full: bool = False
     audit: bool = False
     folders: tuple[str, ...] = ()
+    everywhere: Everywhere = Everywhere()
     tick: int | None = None
 
 
@@ -86,13 +89,14 @@ def look_with_folders(look: Look, session: Session | None) -> Look:
     return replace(look, folders=folders)
 
 
-def paint_row(row: Row, look: Look, depth: int = 0) -> list[Line]:
+def paint_row(row: Row, look: Look, depth: int = 0, signs: Signs | None = None) -> list[Line]:
     """The lines of a row.
 
     Args:
         row: The row.
         look: How to draw.
         depth: Level of agents within agents.
+        signs: Signs of the notes that stand elsewhere; None: the row tells them.
     """
     margin = _margin(depth)
     if row.kind in _BELOW and row.parent is not None:
@@ -101,7 +105,7 @@ def paint_row(row: Row, look: Look, depth: int = 0) -> list[Line]:
     if width < NARROWEST:
         margin, width = [], max(look.width, NARROWEST)
     paint = _talk if row.kind in ("message", "thought") else _event
-    return [[*margin, *line] for line in paint(row, look, width)]
+    return [[*margin, *line] for line in paint(row, look, width, signs)]
 
 
 def _margin(depth: int) -> Line:
@@ -113,11 +117,11 @@ def is_small(row: Row, look: Look) -> bool:
     return row.kind == "message" and row.author not in ("user", "model") and not (look.full or look.audit)
 
 
-def _talk(row: Row, look: Look, width: int) -> Iterator[Line]:
+def _talk(row: Row, look: Look, width: int, signs: Signs | None) -> Iterator[Line]:
     mark, label, style = _talk_head(row, look)
     indent = _LABEL_CELLS + 3
     room = width - indent
-    facts = visible(" · ".join(fact_words(row)))
+    facts = visible(" · ".join(fact_words(row, signs)))
     for number, line in enumerate(_talk_lines(row, look, room)):
         if number:
             yield [Span(" " * indent), *line]
@@ -172,14 +176,17 @@ def _mark(row: Row, look: Look) -> tuple[str, Style]:
     return MARKS[row.state]
 
 
-def _event(row: Row, look: Look, width: int) -> Iterator[Line]:
+def _event(row: Row, look: Look, width: int, signs: Signs | None) -> Iterator[Line]:
     mark, style = _mark(row, look)
-    yield from _title(row, look, width, [Span(mark, style), Span(f" {_label(LABELS[row.kind])} ", "label")])
+    head = [Span(mark, style), Span(f" {_label(LABELS[row.kind])} ", "label")]
+    yield from _title(row, look, width, head, signs)
     room = width - len(_INDENT)
     for line in input_lines(row, room, full=look.full):
         yield [Span(_INDENT), *line]
     state = state_words(row)
-    details = [Span(visible(words), "quiet") for words in detail_words(row, audit=look.audit)]
+    everywhere = frozenset[str]() if look.audit else look.everywhere.members
+    told = detail_words(row, audit=look.audit, everywhere=everywhere, signs=signs)
+    details = [Span(visible(words), "quiet") for words in told]
     for line in packed([*([Span(visible(state), style)] if state else []), *details], room):
         yield [Span(_INDENT), *line]
     if look.audit:
@@ -292,9 +299,9 @@ def short_path(path: str, folders: tuple[str, ...]) -> str:
     return path
 
 
-def _title(row: Row, look: Look, width: int, head: Line) -> Iterator[Line]:
+def _title(row: Row, look: Look, width: int, head: Line, signs: Signs | None) -> Iterator[Line]:
     room = width - line_width(head)
-    words = list(fact_words(row))
+    words = list(fact_words(row, signs))
     for change in row.changes or ():
         if _is_title(row, change, look):
             words += [*([change.kind] if change.kind == "add" else ()), *_change_facts(change)]

@@ -9,7 +9,7 @@ Must never know: layout.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 
 from callsheet.paint.span import Style
@@ -78,11 +78,22 @@ _REMARKABLE = frozenset(
     }
 )
 """Members whose cautions are drawn, because the row draws what they are about."""
+EVERYWHERE: dict[str, str] = {
+    "requestedBy": "who asked",
+    "name": "tool name",
+    "input": "arguments",
+    "exec.exitCode": "exit code",
+}
+"""What is silent about every call, as the head of a sheet says it."""
 _REACHED: dict[str | None, str] = {
     "request": "reached the model: a recorded request carries it",
     "captures": "reached the model: as captures of this version show",
 }
-_SUBJECTS: dict[str, str] = {"exec.terminalId": "in the background", "raw.success": "success"}
+_SUBJECTS: dict[str, str] = {
+    "exec.terminalId": "in the background",
+    "raw.success": "success",
+    "durationMs": "duration",
+}
 """Members whose own name would say nothing to a person."""
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:[Zz]|[+-]00:00)?$", re.ASCII)
@@ -142,8 +153,21 @@ def _terminal_words(row: Row) -> str | None:
             return _outcome_words(row)
 
 
-def detail_words(row: Row, *, audit: bool = False) -> Iterator[str]:
-    """What stands below a call's title, besides its state: who allowed it, what is not recorded, cautions."""
+def detail_words(
+    row: Row,
+    *,
+    audit: bool = False,
+    everywhere: frozenset[str] = frozenset(),
+    signs: Mapping[str, str] | None = None,
+) -> Iterator[str]:
+    """What stands below a call's title, besides its state: who allowed it, what is not recorded, cautions.
+
+    Args:
+        row: The row.
+        audit: Everything is said.
+        everywhere: Members that are silent in the whole sheet, which says so.
+        signs: Signs of notes that the sheet tells; None: the row tells them.
+    """
     declining = row.state == "declined" and row.pairing is not None
     for one in row.permissions or ():
         if not (declining and is_refusal(one)):
@@ -152,19 +176,32 @@ def detail_words(row: Row, *, audit: bool = False) -> Iterator[str]:
         yield "who allowed it: not recorded"
     if row.requested_by is not None and row.requested_by != "model":
         yield f"requested by {row.requested_by}"
-    elif row.requested_by is None and row.pairing in ("paired", "dangling"):
+    elif (
+        row.requested_by is None and row.pairing in ("paired", "dangling") and "requestedBy" not in everywhere
+    ):
         yield "who asked: not recorded"
     if row.provider is not None:
         yield _provider_words(row.provider)
     for agent in row.agents or ():
         status = None if agent.status == "unknown" else agent.status
         yield " ".join(word for word in ("agent", agent.name, agent.agent_id, status) if word)
-    yield from _silence_words(row, audit=audit)
+    yield from _silence_words(row, audit=audit, everywhere=everywhere)
     for member in row.redacted or ():
         yield f"{member}: taken out on purpose"
+    if signs is None:
+        for _, words in remark_words(row, audit=audit):
+            yield f"note: {words}"
+    else:
+        for member, sign in signs.items():
+            if member not in _BESIDE or _BESIDE[member](row) is None:
+                yield f"note {sign}"
+
+
+def remark_words(row: Row, *, audit: bool) -> Iterator[tuple[str, str]]:
+    """The cautions that are drawn of a row: the member that each is about, and its words."""
     for remark in row.remarks or ():
         if audit or remark.member in _REMARKABLE:
-            yield f"note: {member_words(remark.member)}: {remark.note}"
+            yield remark.member, f"{member_words(remark.member)}: {remark.note}"
 
 
 def _provider_words(provider: Provider) -> str:
@@ -176,13 +213,15 @@ def _provider_words(provider: Provider) -> str:
     return f"{provider.kind} {named}" if named else f"{provider.kind}, server: not recorded"
 
 
-def _silence_words(row: Row, *, audit: bool) -> Iterator[str]:
+def _silence_words(row: Row, *, audit: bool, everywhere: frozenset[str]) -> Iterator[str]:
     reached = row.reached_model
     # One of several calls with one id: that its result, and not another's, was sent is worth a word.
     several = row.native_call_id not in (None, row.call_id)
     if (audit or several) and reached is not None and reached.proof in _REACHED:
         yield _REACHED[reached.proof]
     for member in row.not_recorded or ():
+        if member in everywhere:
+            continue
         if member == "content" and reached is not None and reached.reason:
             yield f"{_SILENCES[member]} ({reached.reason})"
         elif member in _SILENCES:
@@ -216,16 +255,27 @@ def _clock(ts: str) -> str:
     return f"{found[1]}.{(found[2] or '').ljust(3, '0')[:3]}" if found else ts
 
 
-def fact_words(row: Row) -> Iterator[str]:
+_BESIDE: dict[str, Callable[[Row], object]] = {
+    "exec.exitCode": lambda row: row.exit_code,
+    "exitCode": lambda row: row.exit_code,
+    "durationMs": lambda row: row.duration_ms,
+}
+"""Members that stand at the right edge, where their sign stands beside them."""
+
+
+def fact_words(row: Row, signs: Mapping[str, str] | None = None) -> Iterator[str]:
     """Short facts for the right edge of a row's first line."""
+    signs = signs or {}
     if row.name is not None and row.name != row.title:
         yield row.name
     if row.count is not None:
         yield count_words(row.count)
     if row.exit_code is not None:
-        yield f"exit {row.exit_code}"
+        sign = signs.get("exec.exitCode") or signs.get("exitCode")
+        yield f"exit {row.exit_code}" + (f" {sign}" if sign else "")
     if row.duration_ms is not None:
-        yield duration_words(row.duration_ms)
+        sign = signs.get("durationMs")
+        yield duration_words(row.duration_ms) + (f" {sign}" if sign else "")
 
 
 def count_words(count: Count) -> str:

@@ -18,7 +18,7 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
@@ -52,6 +52,31 @@ class StreamEntry(Shape, kw_only=True):
     parent: str | None = None
     records: int | None = None
     sha256: str | None = None
+
+
+def main_stream(entries: Sequence[StreamEntry]) -> StreamEntry:
+    """The stream of the session itself, among at least one: the first that nothing started."""
+    return next((entry for entry in entries if entry.parent is None), entries[0])
+
+
+def streams_below(entries: Sequence[StreamEntry], root: str) -> list[str]:
+    """Ids of a stream and of those that were started from it, by way of others too: a session and its agents.
+
+    Args:
+        entries: Streams of a bundle, in the order in which they are answered.
+        root: Id of the stream.
+    """
+    parents = {entry.id: entry.parent for entry in entries}
+    below = {root}
+    for name in parents:
+        way: dict[str, None] = {}
+        at: str | None = name
+        while at in parents and at not in below and at not in way:
+            way[at] = None
+            at = parents[at]
+        if at in below:
+            below.update(way)
+    return [name for name in parents if name in below]
 
 
 class NativeSource(Shape, kw_only=True):

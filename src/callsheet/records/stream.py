@@ -93,7 +93,7 @@ class StreamWriter:
     Attributes:
         id: The stream's id.
         records: Records written so far.
-        types: How many of each type were written out.
+        types: How many of each type were written out, a record and its later revisions counted once.
     """
 
     def __init__(self, path: Path, name: str = "") -> None:
@@ -130,7 +130,7 @@ class StreamWriter:
         held = self._held
         if held:
             self._file.write(ENCODER.encode_lines(held))
-            self.types.update(map(type, held))
+            self.types.update(type(record) for record in held if record.supersedes is None)
             held.clear()
 
     @property

@@ -8,6 +8,7 @@ Must never know: how a row is drawn, where records come from.
 """
 
 from callsheet.rows.context import HIDDEN, Context, View, has_captures, registry_of
+from callsheet.rows.everywhere import Everywhere, Silences
 from callsheet.rows.nested import Nested, nested_rows
 from callsheet.rows.reduce import row_at, rows_of
 from callsheet.rows.roll import NoRows, Roll, Rows
@@ -36,6 +37,7 @@ __all__ = [
     "ChangeShown",
     "Context",
     "Count",
+    "Everywhere",
     "Limits",
     "NativePlace",
     "Nested",
@@ -50,6 +52,7 @@ __all__ = [
     "RowKind",
     "Rows",
     "Sheet",
+    "Silences",
     "State",
     "View",
     "has_captures",

@@ -17,10 +17,12 @@ from msgspec.structs import replace
 
 from callsheet.errors import RecordError
 from callsheet.pairing import Pairing, Place, Tally, tally
-from callsheet.records import Record, Session, Unknown
+from callsheet.records import Record, Session, ToolCall, Unknown
 from callsheet.records.stream import BadLine, read_at, read_stream
 from callsheet.registry import Registry
+from callsheet.rows.calls import kind_of
 from callsheet.rows.context import Context, View
+from callsheet.rows.everywhere import Silences
 from callsheet.rows.outline import Outline
 from callsheet.rows.reduce import row_at, rows_of
 from callsheet.rows.row import Limits, Row
@@ -47,6 +49,7 @@ class Sheet:
         session: The head of the stream, if it has one.
         pairing: Pairing of the whole stream.
         hidden: After ``rows``: what was left out, in words, and how often.
+        silences: What no record of the stream says of any call.
         outline: The rows without making them; empty unless ``outlined``.
         usage: What the stream last reported of its use.
     """
@@ -82,6 +85,7 @@ class Sheet:
         )
         self.outline = Outline(self._context)
         self._outlined = outlined
+        self.silences = Silences()
         self._scan(on_bad, on_bytes)
 
     def _scan(
@@ -102,12 +106,16 @@ class Sheet:
             if self.session is None and isinstance(entry.record, Session):
                 self.session = entry.record
                 self._context.take_session(entry.record)
+            self.silences.add(entry.record, self._context.registry, self._is_command)
             if self._outlined:
                 self.outline.note(number, entry.record)
             if on_bytes is not None:
                 on_bytes(place.offset + place.size)
         if self._outlined:
             self.outline.close()
+
+    def _is_command(self, call: ToolCall) -> bool:
+        return kind_of(call, call.provider, self._context.tool(call.name)) == "command"
 
     def _fetch(self, number: int) -> Record | Unknown:
         place = self.pairing.place(number)

@@ -35,6 +35,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def counted_calls(calls: int, of_agents: int) -> str:
+    """The calls of a session, with those of its subagents: ``12 calls, 3 of them of subagents``."""
+    return counted(calls, "call") + (f", {of_agents:,} of them of subagents" if of_agents else "")
+
+
 def first_line(text: str, most: int) -> str:
     """The first line that is not blank, cut to ``most`` characters."""
     at = len(text) - len(text.lstrip())
@@ -188,9 +193,10 @@ def result_output(result: ToolResult, blob: Blob | None, most: int) -> Output | 
     if result.content is not None:
         return _marked(bound(parts_text(result.content), most, "content"), result, "content")
     if result.exec is not None:
-        streams = (result.exec.output, result.exec.stdout, result.exec.stderr)
-        if any(text is not None for text in streams):
-            whole = _joined([text for text in streams if text])
+        streams = (result.exec.stdout, result.exec.stderr)
+        if result.exec.output is not None or any(text is not None for text in streams):
+            # A source may keep the streams together and apart: what is together has all of it, in order.
+            whole = result.exec.output or _joined([text for text in streams if text])
             return _marked(bound(whole, most, "exec"), result, "exec.output", "exec.stdout", "exec.stderr")
     if result.display_content is not None:
         return _marked(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import zipfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -16,13 +15,11 @@ from typing import NamedTuple
 
 from callsheet.errors import SourceError, reason_of
 from callsheet.faces.cli.terminal import Bar, Printer, complain
-from callsheet.library.briefs import Brief, brief_of_bundle
+from callsheet.library.briefs import UNREADABLE, Brief, brief_of_bundle
 from callsheet.paint import Line, Span, visible
 from callsheet.paint.cells import cut, width
 from callsheet.records.bundle import Bundle
 from callsheet.rows.text import counted
-
-_UNREADABLE = (OSError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile)
 
 
 class Listed(NamedTuple):
@@ -61,7 +58,9 @@ def list_sessions(folder: Path, bundles: list[Path], files: Counter[str], out: P
 
 def _lines(listed: Listed, most: int) -> Iterator[Line]:
     brief = listed.brief
-    head = (brief.when or "(no time)").ljust(16) + f"{counted(brief.calls or 0, 'call'):>12}  "
+    head = (brief.when or "(no time)").ljust(16) + f"{counted(brief.calls, 'call'):>12}  "
+    if brief.agent_calls:
+        head += f"({brief.agent_calls:,} of subagents) "
     asked = " ".join(visible(brief.asked or "(no prompt)").split())
     yield [Span(visible(head), "quiet"), Span(cut(asked, max(most - width(visible(head)), 12)), "strong")]
     # What is to be named is never cut.
@@ -72,10 +71,13 @@ def _lines(listed: Listed, most: int) -> Iterator[Line]:
 def _of_bundles(bundles: list[Path]) -> Generator[Listed]:
     for path in bundles:
         try:
-            yield Listed(str(path), brief_of_bundle(Bundle(path), count=True))
+            brief = brief_of_bundle(Bundle(path), count=True)
+            for name in brief.unread:
+                complain(f"{path}: stream {name}: cannot be read")
+            yield Listed(str(path), brief)
         except SourceError as error:
             complain(str(error))
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             complain(f"{path}: {reason_of(error)}")
 
 

@@ -23,8 +23,9 @@ from callsheet.library.briefs import Brief, brief_of_bundle
 from callsheet.library.importing import Failure, Imported, Providers, adapter_for, discover, import_sources
 from callsheet.library.places import bundles_folder
 from callsheet.library.workbench import printable
-from callsheet.records.bundle import Bundle
-from callsheet.rows.text import counted
+from callsheet.paint.doubts import SENTENCES, doubt_words
+from callsheet.records.bundle import Bundle, Diagnostic
+from callsheet.rows.text import counted, counted_calls
 
 
 def import_all(
@@ -50,6 +51,7 @@ def import_all(
     folder = out if out is not None else bundles_folder()
     bar = Bar()
     printer = Printer(sys.stdout)
+    remarks = _Remarks()
     written = failed = 0
     named = [Path(source) for source in sources if source != "-"] if sources else _stored(kind)
     providers = Providers(os.environ, Path.home()) if with_provider else None
@@ -68,9 +70,12 @@ def import_all(
                 write_json(msgspec.json.encode(one, enc_hook=lambda path: printable(str(path))))
             else:
                 printer.words(_told(one))
+                remarks.add(one)
     if not as_json and written + failed > 1:
         words = f"{counted(written, 'session')} written to {folder}"
         printer.words(words + (f", {failed:,} not read" if failed else ""))
+    for line in remarks.lines():
+        printer.words(line)
     return 0 if written else 2
 
 
@@ -93,13 +98,48 @@ def _stored(kind: str | None) -> list[Path]:
 
 
 def _told(one: Imported) -> str:
-    words = [counted(one.calls, "call"), *([counted(one.gaps, "gap")] if one.gaps else [])]
-    codes: Counter[str] = Counter()
-    for diagnostic in one.diagnostics:
-        codes[diagnostic.code] += diagnostic.count or 1
-    words += [code if count == 1 else f"{code} ({count:,})" for code, count in sorted(codes.items())]
+    words = [counted_calls(one.calls, one.agent_calls), *([counted(one.gaps, "gap")] if one.gaps else [])]
+    remarks = sum(diagnostic.count or 1 for diagnostic in one.diagnostics)
+    words += [counted(remarks, "remark")] if remarks else []
     try:
         brief = brief_of_bundle(Bundle(one.bundle))
     except (OSError, SourceError):
         brief = Brief()  # the bundle is written: that its head cannot be read again is no reason to say less
-    return " · ".join([f"{one.bundle}: {', '.join(words)}", *brief.words()])
+    return " · ".join([f"{one.bundle}: {words[0]}", *words[1:], *brief.words()])
+
+
+class _Remarks:
+    """What was worth saying about the sources of all sessions: what is the same of many is said once, and counted."""
+
+    def __init__(self) -> None:
+        self._times: Counter[str] = Counter()
+        self._sessions: Counter[str] = Counter()
+        self._first: dict[str, tuple[Diagnostic, Path]] = {}
+
+    def add(self, one: Imported) -> None:
+        """Takes those of a session."""
+        for diagnostic in one.diagnostics:
+            self._times[diagnostic.code] += diagnostic.count or 1
+            self._first.setdefault(diagnostic.code, (diagnostic, one.bundle))
+        self._sessions.update({diagnostic.code for diagnostic in one.diagnostics})
+
+    def lines(self) -> Iterator[str]:
+        """One line for each kind of remark."""
+        if not self._times:
+            return
+        yield "remarks on the sources (callsheet show BUNDLE --audit-view tells each):"
+        for code, times in sorted(self._times.items()):
+            sessions = self._sessions[code]
+            if times == 1:
+                yield f"  {_with_place(*self._first[code])}"
+            else:
+                where = f" in {counted(sessions, 'session')}" if sessions > 1 else ""
+                yield f"  {SENTENCES.get(code, code)}: {times:,} times{where}"
+
+
+def _with_place(diagnostic: Diagnostic, bundle: Path) -> str:
+    try:
+        paths = {source.id: source.path for source in Bundle(bundle).manifest.sources}
+    except (OSError, SourceError):
+        paths = {}
+    return doubt_words(diagnostic, paths)

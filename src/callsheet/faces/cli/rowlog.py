@@ -14,7 +14,7 @@ from pathlib import Path
 
 from callsheet.faces.cli.terminal import Printer, complain, sheet_width
 from callsheet.live import Closed, Session
-from callsheet.paint import Look, paint_row
+from callsheet.paint import Look, Notes, paint_noted
 from callsheet.records import Record, Unknown
 from callsheet.records.stream import read_at
 from callsheet.rows import View
@@ -30,6 +30,7 @@ class TextLines:
         self._bundle = session.bundle
         self._printer = Printer(sys.stdout)
         self._look = Look(width=sheet_width(None))
+        self._notes = Notes()
         self._streams: dict[str, _Stream] = {}
 
     def event(self, event: Event) -> None:
@@ -53,7 +54,7 @@ class TextLines:
             row.reached_model = None
         stream.printed.add(first)
         depth = 0 if stream is next(iter(self._streams.values())) else 1
-        for line in paint_row(row, self._look, depth):
+        for line in paint_noted(row, self._look, self._notes, depth):
             self._printer.line(line)
 
     def result(self, result: TurnResult) -> None:

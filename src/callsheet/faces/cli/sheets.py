@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from callsheet.errors import CallsheetError, RecordError, SourceError, UsageError
 from callsheet.faces.cli.agents import finish_recording
@@ -25,12 +26,13 @@ from callsheet.faces.cli.terminal import (
     Printer,
     complain,
     is_terminal,
+    obeys,
     screen_lines,
     sheet_width,
     write_json,
 )
 from callsheet.library.opening import OpenSession, Reading, bundles_in, is_stream, native_files, open_sessions
-from callsheet.paint import Look, Span, paint_foot, paint_head, paint_rows
+from callsheet.paint import Look, Notes, Span, paint_foot, paint_head, paint_rows
 from callsheet.paint.row import look_with_folders
 from callsheet.pairing import Tally
 from callsheet.records.bundle import Diagnostic, is_bundle
@@ -115,7 +117,7 @@ def print_sheets(source: str, wanted: Wanted) -> int:
     out = Printer(sys.stdout)
     with open_sessions(source, reading, stream=wanted.stream, on_failure=complain) as sessions:
         for number, session in enumerate(sessions):
-            with _opened(session) as (sheet, rows, rest):
+            with _opened(session) as (sheet, rows, whole):
                 bar.clear()
                 first.erase()
                 if not len(sheet.pairing):
@@ -125,39 +127,55 @@ def print_sheets(source: str, wanted: Wanted) -> int:
                 else:
                     if number:
                         out.line([])
-                    _print_text(sheet, rows, rest, look, out, session.diagnostics)
+                    _print_text(sheet, rows, whole, look, out, session.diagnostics)
     complaints.close()
     return 0
 
 
-class _Rest:
-    """What is known when all rows were drawn.
+class _Whole:
+    """What is known of all streams together.
 
     Attributes:
-        agents: Counts of the agents' streams together.
-        hidden: What was left out of the rows of all streams.
+        tally: Counts of the session's own stream and those of its subagents.
+        of_agents: Calls of subagents.
+        everywhere: What is silent about every call of them.
+        others: After the rows: counts of all other streams.
+        hidden: After the rows: what was left out of the rows of all streams.
     """
 
-    def __init__(self) -> None:
-        self.agents = Tally()
+    def __init__(self, session: OpenSession, main: Sheet) -> None:
+        self.tally = main.tally()
+        self.of_agents = 0
+        silences = main.silences
+        for stream in session.agents:
+            try:
+                with session.sheet(stream, quiet=True) as sheet:
+                    found = sheet.tally()
+                    silences.update(sheet.silences)
+            except SourceError:
+                continue  # it is said when its rows are to be drawn
+            self.tally.add(found)
+            self.of_agents += found.calls
+        self.everywhere = silences.everywhere()
+        self.others = Tally()
         self.hidden: Counter[str] = Counter()
 
 
 @contextmanager
-def _opened(session: OpenSession) -> Iterator[tuple[Sheet, Iterator[Nested], _Rest]]:
-    """The session's own sheet, read once, the rows of all its streams, and what is known after them."""
-    rest = _Rest()
+def _opened(session: OpenSession) -> Iterator[tuple[Sheet, Iterator[Nested], _Whole]]:
+    """The session's own sheet, read once, the rows of all its streams, and what is known of them together."""
     with session.sheet(session.main) as main:
+        whole = _Whole(session, main)
 
         @contextmanager
         def sheet_of(stream: str) -> Iterator[Sheet]:
             with nullcontext(main) if stream == session.main else session.sheet(stream) as sheet:
                 yield sheet
-                rest.hidden.update(sheet.hidden)
-                if sheet is not main:
-                    rest.agents.add(sheet.tally())
+                whole.hidden.update(sheet.hidden)
+                if sheet is not main and stream not in session.agents:
+                    whole.others.add(sheet.tally())
 
-        yield main, nested_rows(session.main, session.streams, sheet_of), rest
+        yield main, nested_rows(session.main, session.streams, sheet_of), whole
 
 
 def _print_json(rows: Iterator[Nested]) -> None:
@@ -169,18 +187,18 @@ def _print_json(rows: Iterator[Nested]) -> None:
 def _print_text(
     sheet: Sheet,
     rows: Iterator[Nested],
-    rest: _Rest,
+    whole: _Whole,
     look: Look,
     out: Printer,
     diagnostics: Sequence[Diagnostic],
 ) -> None:
-    counts = sheet.tally()
-    look = look_with_folders(look, sheet.session)
-    for line in paint_head(sheet.session, counts, look, diagnostics):
+    look = replace(look_with_folders(look, sheet.session), everywhere=whole.everywhere)
+    notes = Notes(audit=look.audit)
+    for line in paint_head(sheet.session, whole.tally, look, diagnostics, of_agents=whole.of_agents):
         out.line(line)
-    for line in paint_rows(rows, look):
+    for line in paint_rows(rows, look, notes):
         out.line(line)
-    for line in paint_foot(counts, rest.agents, rest.hidden, look, sheet.session):
+    for line in paint_foot(whole.tally, whole.others, whole.hidden, look, notes.told):
         out.line(line)
 
 
@@ -190,7 +208,7 @@ def _wants_first_look(source: str, wanted: Wanted) -> bool:
         source != "-"
         and not wanted.as_json
         and is_terminal(sys.stdout)
-        and is_terminal(sys.stderr)
+        and obeys(sys.stderr)
         and path.is_file()
         and path.stat().st_size >= FIRST_LOOK_FROM
         and not is_bundle(path)

@@ -53,9 +53,14 @@ def is_terminal(stream: TextIO) -> bool:
     return stream.isatty()
 
 
+def obeys(stream: TextIO) -> bool:
+    """Whether a terminal obeys escape sequences, so that what was written can be taken back."""
+    return is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+
 def has_colour(stream: TextIO) -> bool:
     """Whether to write colours: a terminal that has them, and nobody said no."""
-    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return obeys(stream) and not os.environ.get("NO_COLOR")
 
 
 def sheet_width(wanted: int | None) -> int:
@@ -120,14 +125,14 @@ def write_json(data: bytes) -> None:
 
 
 class Bar:
-    """A bar on stderr for work over a second; nothing where stderr is no terminal.
+    """A bar on stderr for work over a second; nothing where stderr is no terminal, or one that takes nothing back.
 
     ``advance`` may be called as often as one likes.
     """
 
     def __init__(self) -> None:
         self._shown = False
-        self._on = is_terminal(sys.stderr)
+        self._on = obeys(sys.stderr)
         self._start = time.monotonic()
         self._next = self._start + BAR_AFTER
 

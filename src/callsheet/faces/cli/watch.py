@@ -26,7 +26,7 @@ from callsheet.library.importing import adapter_for, places_of
 from callsheet.library.news import Change, Followed, RowsGone, RowTold, Settled
 from callsheet.library.opening import Reading
 from callsheet.library.watching import Began, Happened
-from callsheet.paint import Line, Look, Span, paint_row, visible
+from callsheet.paint import Line, Look, Notes, Span, paint_noted, visible
 from callsheet.paint.cells import cut
 from callsheet.paint.row import NARROWEST, look_with_folders
 from callsheet.rows import View
@@ -137,6 +137,7 @@ class _Text:
         self._out = Printer(sys.stdout)
         self._width = width
         self._look = Look(width=width)
+        self._notes = Notes()
         self._under: str | None = None
         self._held: deque[RowTold] | None = None
         self._skipped = 0
@@ -191,7 +192,7 @@ class _Text:
             self._draw(change)
 
     def _draw(self, change: RowTold) -> None:
-        lines: list[Line] = list(paint_row(change.row, self._look, change.depth))
+        lines: list[Line] = list(paint_noted(change.row, self._look, self._notes, change.depth))
         if change.members:
             words = f"  ↻ {', '.join(change.members)}"
             self._out.line([Span(cut(words, self._width), "quiet")])

@@ -79,7 +79,7 @@ class SidePane(LinesView):
                 width=width, folders=look.folders
             )  # what it counts is drawn by `show` alone, by no key
             usage = paint_usage(shown.usage, width)
-            last = paint_foot(tally, Tally(), shown.hidden, foot, shown.session, by="callsheet show ")
+            last = paint_foot(tally, Tally(), shown.hidden, foot, by="callsheet show ")
             return [
                 *paint_head(shown.session, tally, head, shown.doubts, by="a"),
                 *usage,
