@@ -142,7 +142,14 @@ def test_harnesses_names_what_is_supported_and_what_was_found(
     project.mkdir(parents=True)
     shutil.copy(RULES, project)
     _, out, _ = run(capfd, "harnesses")
-    assert f"found here: {home}/.claude/projects, 1 session" in out
+    assert f"found here     {home}/.claude/projects  (1 session)" in out
+    assert "2.1.331" not in out
+    assert max(len(line) for line in out.splitlines() if str(home) not in line) <= 80
+    every = run(capfd, "harnesses", "--versions")[1]
+    assert " ".join(told[0]["versionsSeen"]) == " ".join(
+        every.partition("versions seen")[2].partition("\n\n")[0].replace(",", " ").split()
+    )
+    assert all(line.rstrip() == line for line in every.splitlines())
 
 
 def test_harnesses_names_what_can_be_run(
@@ -157,9 +164,9 @@ def test_harnesses_names_what_can_be_run(
     assert told["claude-code"] == [{"name": "claude-code", "command": [str(program)]}]
     assert {"name": "acp", "command": None} in told["acp"]
     _, out, _ = run(capfd, "harnesses")
-    assert f"callsheet run claude-code: {program}" in out
-    assert "callsheet run codex: not found" in out
-    assert "callsheet run acp: with --agent" in out
+    assert f"callsheet run claude-code  (here: {program})" in out
+    assert "callsheet run codex  (not found here)" in out
+    assert "callsheet run acp --agent COMMAND\n" in out
 
 
 def test_help_is_quick() -> None:

@@ -64,7 +64,7 @@ def test_colours_on_a_terminal_only_when_wanted() -> None:
 def test_a_terminal_that_obeys_nothing_is_told_nothing_twice(large: Path) -> None:
     found = written("show", large, TERM="dumb")
     assert b"\x1b" not in found
-    assert found.count(b"rm -rf build") == 1
+    assert found.count(b"command  rm -rf build") == 1
 
 
 def test_a_large_file_is_looked_at_first_and_then_drawn_whole(large: Path) -> None:

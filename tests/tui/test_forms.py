@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from callsheet.faces.tui.ask_panel import AskPanel
 from callsheet.faces.tui.asks import Ask
-from callsheet.faces.tui.forms import Field, Misfit, fields_of
+from callsheet.live.forms import Field, Misfit, fields_of
 from callsheet.seam import Declined, FormAsked, FormFilled
 
 SCHEMA: dict[str, Any] = {

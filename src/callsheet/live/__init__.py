@@ -3,8 +3,9 @@
 ``qualify`` finds an agent and asks its version, ``process`` is the agent's process with all its descendants,
 ``recorder`` writes the bundle while the turn runs, ``channel`` is what a reader gets of it, ``session`` joins them
 to an adapter's driver, ``opening`` opens one, ``reports`` is what it gives back, ``answers`` is the port through which
-requests are answered, ``lending`` lends files and terminals to agents that use their client's, ``recovery`` finishes
-what a recorder that was killed left behind. ``tap`` records an agent that somebody else talks to.
+requests are answered, ``forms`` is what a form asks for, ``lending`` lends files and terminals to agents that use
+their client's, ``recovery`` finishes what a recorder that was killed left behind. ``tap`` records an agent that
+somebody else talks to.
 
 Must never know: any one agent's protocol, how a turn is drawn.
 """

@@ -42,7 +42,7 @@ NEW_KEYS: frozenset[str] = frozenset(
 TEXT_KEYS: frozenset[str] = frozenset(
     ("content", "contents", "file_text", "text", "patch", "patchText", "diff")
 )
-EDIT_KEYS: frozenset[str] = OLD_KEYS | NEW_KEYS | TEXT_KEYS | {"edits"}
+EDIT_KEYS: frozenset[str] = OLD_KEYS | NEW_KEYS | TEXT_KEYS | {"edits", "changes"}
 """Members of an edit's input that say what is to be written: what is replaced, by what, or the whole."""
 
 

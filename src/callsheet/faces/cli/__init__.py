@@ -113,6 +113,9 @@ def cli() -> None:
       callsheet show session.jsonl --json | jq 'select(.state == "declined")'
       callsheet import
       callsheet harnesses
+
+    Exit code 0: done; 1: done, and something is wrong with the input, where saying so is the command's job;
+    2: wrong usage, or nothing could be read; 130: Ctrl-C. Each command's help says more.
     """  # noqa: D301
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager, nullcontext
 import msgspec
 from msgspec import Raw
 
-from callsheet.live.answers import typed_value
+from callsheet.live.forms import Field, Misfit, fields_of
 from callsheet.paint.safe import visible
 from callsheet.seam import (
     Answer,
@@ -100,14 +100,13 @@ class TerminalPort:
             words = (await self._read("choose: ")).strip()
             if not words:
                 return Cancelled()
-            if words.isascii() and words.isdigit() and 1 <= int(words) <= len(request.options):
-                option = request.options[int(words) - 1]
-                said = (
-                    await self._read("words for the agent: ")
-                    if option.option_id in request.takes_words
-                    else ""
-                )
-                return Chosen(option.option_id, said.strip() or None)
+            if not words.isascii() or not words.isdigit() or not 1 <= int(words) <= len(request.options):
+                _say(f"  a number from 1 to {len(request.options)} (an empty line cancels)")
+                continue
+            option = request.options[int(words) - 1]
+            takes = option.option_id in request.takes_words
+            said = await self._read("words for the agent: ") if takes else ""
+            return Chosen(option.option_id, said.strip() or None)
 
     async def _questions(self, request: Questions) -> Answer:
         answers: dict[str, tuple[tuple[str, ...], str | None]] = {}
@@ -131,16 +130,28 @@ class TerminalPort:
 
     async def _form(self, request: FormAsked) -> Answer:
         _say(f"? {request.title}")
-        schema = msgspec.json.decode(request.schema)
-        members = schema.get("properties") if isinstance(schema, dict) else None
         content: dict[str, object] = {}
-        for name, about in (members if isinstance(members, dict) else {}).items():
-            secret = request.secret or (isinstance(about, dict) and about.get("format") == "password")
-            words = await self._read(f"{visible(str(name))}: ", hidden=secret)
-            kind = about.get("type") if isinstance(about, dict) else None
-            if words.strip():
-                content[str(name)] = typed_value(words.strip(), kind)
+        for field in fields_of(request):
+            if field.about:
+                _say(f"  {field.about}")
+            _say(f"  {field.wants()}")
+            value = await self._value(field)
+            if value is not None:
+                content[field.name] = value
+            elif field.required:
+                return Declined()
         return FormFilled(Raw(msgspec.json.encode(content))) if content else Declined()
+
+    async def _value(self, field: Field) -> object:
+        """What was typed for a field, once it fits; None for an empty line."""
+        while True:
+            words = await self._read(f"{visible(field.label)}: ", hidden=field.secret)
+            if not words.strip():
+                return None
+            try:
+                return field.take(words.rstrip("\r\n"))
+            except Misfit as error:
+                _say(f"  {error} (an empty line {'declines' if field.required else 'leaves it out'})")
 
 
 def _say(words: str) -> None:

@@ -33,8 +33,7 @@ def audit(bundle: str, as_json: bool, explain: str | None) -> int:
     """Hold a bundle against its native sources.
 
     Every fact of every record must stand in the native lines that the record cites. The sources themselves
-    are read where they are unchanged, else the copies in the bundle. No importer takes part. Exit code 0:
-    every fact has evidence; 1: some have none; 2: the bundle cannot be read.
+    are read where they are unchanged, else the copies in the bundle. No importer takes part.
 
     RECORD is a record's id, or <stream>/<id> where several streams have it.
 
@@ -42,6 +41,8 @@ def audit(bundle: str, as_json: bool, explain: str | None) -> int:
     Examples:
       callsheet audit out/5dd2e94d-807f-4903-b8e4-2497aa981da8
       callsheet audit out/5dd2e94d-807f-4903-b8e4-2497aa981da8 --explain r17
+
+    Exit code 0: every fact has evidence; 1: some have none; 2: the bundle cannot be read.
     """  # noqa: D301
     from callsheet.audit import Audit
     from callsheet.errors import CallsheetError, reason_of

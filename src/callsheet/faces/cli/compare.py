@@ -42,13 +42,14 @@ def compare(left: str, right: str, as_json: bool) -> int:
 
     LEFT and RIGHT are bundles, or whatever else holds one session (a stream, a stored file, a frame log):
     a live run and the file that it left, say. Calls are matched by their ids, else by what was asked for,
-    never by position. Said of each call is what only one reading has, and what contradicts. Exit code 0:
-    nothing contradicts; 1: something does; 2: a reading cannot be read.
+    never by position. Said of each call is what only one reading has, and what contradicts.
 
     \b
     Examples:
       callsheet compare out/live out/stored
-      callsheet compare frames.jsonl ~/.codex/sessions/2026/11/30/rollout-….jsonl --json
+      callsheet compare frames.jsonl ~/.codex/sessions/…/rollout-….jsonl --json
+
+    Exit code 0: nothing contradicts; 1: something does; 2: a reading cannot be read.
     """  # noqa: D301
     if left == right == "-":
         raise UsageError("standard input can be read only once")

@@ -22,7 +22,16 @@ _REASONS = 20
 
 @click.group()
 def conformance() -> None:
-    """Hold any implementation against the conformance cases."""
+    """Hold any implementation against the conformance cases.
+
+    \b
+    Examples:
+      callsheet conformance run -- callsheet conformance serve
+      callsheet conformance run --only ASR-263 -- node my-reader.js
+
+    Exit code 0: some cases passed and none failed; 1: some failed, or none passed; 2: no kit, or the
+    implementation cannot be started.
+    """  # noqa: D301
 
 
 @conformance.command()
@@ -30,20 +39,27 @@ def conformance() -> None:
     "--kit", type=click.Path(path_type=Path), help="Folder of the kit, if not the one that came along."
 )
 @click.option("--only", metavar="RULE", multiple=True, help="Only the cases of this rule (ASR-263, P-SEQ).")
-@click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for each answer.")
+@click.option(
+    "--timeout", default=30.0, metavar="SECONDS", show_default=True, help="Seconds to wait for each answer."
+)
 @click.option("--json", "as_json", is_flag=True, help="An outcome a line, as JSON.")
 @click.argument("command", nargs=-1, required=True)
 def run(
     kit: Path | None, only: tuple[str, ...], timeout: float, as_json: bool, command: tuple[str, ...]
 ) -> int:
-    """Start COMMAND and put every case to it, over its standard input and output.
+    """Start COMMAND and put every case to it.
 
-    The protocol is described in the kit's README. Exit code 0: some cases passed and none failed; 1: some
-    failed, or none passed; 2: no kit, or COMMAND cannot be started.
+    Requests go to its standard input, answers are read from its standard output.
+
+    The protocol is described in the kit's README.
 
     \b
-    Example:
+    Examples:
       callsheet conformance run -- callsheet conformance serve
+      callsheet conformance run --only ASR-263 -- node my-reader.js
+
+    Exit code 0: some cases passed and none failed; 1: some failed, or none passed; 2: no kit, or COMMAND
+    cannot be started.
     """  # noqa: D301
     from callsheet.errors import UsageError
     from callsheet.faces.cli.terminal import Printer, complain
@@ -76,7 +92,16 @@ def run(
 
 @conformance.command()
 def serve() -> int:
-    """Be callsheet's own side of the protocol: requests on standard input, answers on standard output."""
+    """Be callsheet's own side of the protocol.
+
+    Requests on standard input, answers on standard output, a line each.
+
+    \b
+    Example:
+      callsheet conformance run -- callsheet conformance serve
+
+    Exit code 0: standard input ended.
+    """  # noqa: D301
     from callsheet.testing.conformance_server import serve as answer
 
     answer(sys.stdin.buffer, sys.stdout.buffer)

@@ -41,6 +41,8 @@ def import_command(
       callsheet import
       callsheet import ~/.claude/projects/-home-you-app --out bundles
       callsheet import session.jsonl --no-native --json
+
+    Exit code 0: a session was written; 2: none.
     """  # noqa: D301
     from callsheet.faces.cli.imports import import_all
 

@@ -30,6 +30,8 @@ def open_command(source: str | None, stream: str | None) -> int:
       callsheet open ~/.claude/projects/-home-you-app/5dd2e94d.jsonl
       callsheet open BUNDLE
       callsheet open
+
+    Exit code 0: closed; 2: nothing could be read, no terminal, or no Textual.
     """  # noqa: D301
     from callsheet.library.places import bundles_folder
 

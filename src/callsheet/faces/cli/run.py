@@ -69,8 +69,12 @@ def run(
     \b
     Examples:
       callsheet run claude-code -- 'Why does the build fail?'
-      callsheet run codex --json --answer allow -- 'Fix it.' | jq -c 'select(.type == "tool_result")'
+      callsheet run codex --json --answer allow -- 'Fix it.' | jq -c .type
+      callsheet run acp --agent 'my-agent --acp' --plain -- 'What is here?'
       echo 'What is here?' | callsheet run claude-code --cwd ~/app -- -
+
+    Exit code 0: the turn was completed; 1: it failed, or nobody saw its end; 2: wrong usage, and --answer ask
+    without a terminal; 3: the agent confirmed an interrupt; 4: nothing ran; 130: a second Ctrl-C stopped the agent.
     """  # noqa: D301
     from callsheet.errors import UsageError
     from callsheet.faces.cli import headless

@@ -20,6 +20,8 @@ def schema(kind: str | None) -> int:
     Examples:
       callsheet schema tool_result > tool_result.schema.json
       callsheet schema | jq '.properties.type.examples'
+
+    Exit code 0: printed; 2: no such record type.
     """  # noqa: D301
     from callsheet.errors import UsageError
     from callsheet.faces.cli.terminal import write_json

@@ -15,7 +15,7 @@ import click
 @click.command()
 @click.argument("source")
 @click.option("--json", "as_json", is_flag=True, help="One row a line, as JSON; final rows only.")
-@click.option("--width", type=click.IntRange(min=1), help="Cells of a line (default: the terminal, or 80).")
+@click.option("--width", type=int, metavar="N", help="Cells of a line (default: the terminal, or 80).")
 @click.option(
     "--audit-view",
     "audit",
@@ -48,6 +48,8 @@ def show(
       callsheet show ~/.claude/projects/-home-you-app/5dd2e94d.jsonl
       callsheet show BUNDLE --audit-view --full | less
       callsheet show - --json < session.jsonl
+
+    Exit code 0: shown; 2: nothing could be read.
     """  # noqa: D301
     from callsheet.errors import UsageError
     from callsheet.faces.cli.sheets import Wanted, print_sheets

@@ -21,14 +21,16 @@ NOT_STARTED = 4
 def tap(out: Path | None, agent: tuple[str, ...]) -> int:
     """Record an agent of the Agent Client Protocol that an editor drives.
 
-    Put it in front of the agent's command in the editor's settings. Every byte between the two passes as it is; exit
-    code, signals and standard error are the agent's own. The conversation is recorded in a bundle, below the user's
+    Put it in front of the agent's command in the editor's settings. Every byte between the two passes as it is; signals
+    and standard error are the agent's own. The conversation is recorded in a bundle, below the user's
     data folder unless --out says otherwise. If nothing can be recorded, that is said once, and the conversation
     goes on.
 
     \b
     Example:
       callsheet tap -- claude-agent-acp
+
+    Exit code 4: the agent does not start; else the agent's own.
     """  # noqa: D301
     from callsheet.errors import reason_of
     from callsheet.faces.cli.terminal import complain

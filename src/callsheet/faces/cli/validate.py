@@ -31,13 +31,14 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
     """Check streams and bundles against the rules.
 
     PATH is a stream, a bundle (a folder or a .zip), a folder of bundles, or - for a stream on standard
-    input. Every finding is named, with the rule's number and what the rule asks. Exit code 0: clean;
-    1: findings; 2: nothing could be read.
+    input. Every finding is named, with the rule's number and what the rule asks.
 
     \b
     Examples:
       callsheet validate out/5dd2e94d-807f-4903-b8e4-2497aa981da8
       callsheet validate stream.jsonl --json | jq -r .rule | sort | uniq -c
+
+    Exit code 0: clean; 1: findings, or something could not be read; 2: nothing could be read.
     """  # noqa: D301
     from callsheet.errors import SourceError, reason_of
     from callsheet.faces.cli.terminal import Bar, Printer, complain

@@ -43,7 +43,7 @@ TAIL = 20
 )
 @click.option("--from", "kind", metavar="KIND", help="What the source is, where it is not to be guessed.")
 @click.option("--plain", is_flag=True, help="Lines instead of the workbench.")
-@click.option("--width", type=click.IntRange(min=1), help="Cells of a line (default: the terminal, or 80).")
+@click.option("--width", type=int, metavar="N", help="Cells of a line (default: the terminal, or 80).")
 @click.option("--thoughts", is_flag=True, help="Also reasoning that is raw, or of a kind that is not stated.")
 def watch(
     source: str | None, as_json: bool, kind: str | None, plain: bool, width: int | None, thoughts: bool
@@ -61,6 +61,8 @@ def watch(
     Examples:
       callsheet watch
       callsheet watch ~/.codex/sessions --json | jq 'select(.state == "failed")'
+
+    Exit code 2: nothing can be followed there; 130: Ctrl-C ended it.
     """  # noqa: D301
     if width is not None and width < NARROWEST:
         raise UsageError(f"--width {width}: a sheet takes {NARROWEST} cells at least")

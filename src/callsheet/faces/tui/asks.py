@@ -14,7 +14,7 @@ from typing import Any, assert_never
 import msgspec
 from msgspec import Raw
 
-from callsheet.faces.tui.forms import Misfit, fields_of
+from callsheet.live.forms import Misfit, fields_of
 from callsheet.paint import Line, Span, visible
 from callsheet.paint.cells import cut, wrap
 from callsheet.records import Option

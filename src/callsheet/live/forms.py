@@ -2,7 +2,7 @@
 
 Owns what is read of the form's schema. Nothing else of it is checked here: the agent has the last word.
 
-Must never know: the screen, protocols.
+Must never know: screens, protocols.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Field(Struct, frozen=True):
     Attributes:
         name: Its key in the answer.
         label: Its title, else its name.
+        about: Its description.
         kind: The type in the schema.
         values: The values it may take, each with its title; empty where the schema names none.
         required: Whether the schema requires it.
@@ -45,6 +46,7 @@ class Field(Struct, frozen=True):
 
     name: str
     label: str
+    about: str | None = None
     kind: object = None
     values: tuple[tuple[Any, str | None], ...] = ()
     required: bool = False
@@ -96,10 +98,11 @@ def fields_of(request: FormAsked) -> Iterator[Field]:
     for name, about in (members if isinstance(members, dict) else {}).items():
         about = about if isinstance(about, dict) else {}
         items = about.get("items")
-        title = about.get("title")
+        title, description = about.get("title"), about.get("description")
         yield Field(
             name=name,
             label=title if isinstance(title, str) and title.strip() else name,
+            about=description if isinstance(description, str) and description.strip() else None,
             kind=about.get("type"),
             values=tuple(_values(items if isinstance(items, dict) else about)),
             required=isinstance(required, list) and name in required,

@@ -1,0 +1,97 @@
+"""Requests on a plain terminal: what a person reads, and what becomes of what is typed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from callsheet.faces.cli.asking import TerminalPort
+from callsheet.records.permission import Option
+from callsheet.seam import Answer, Chosen, Declined, FormAsked, FormFilled, Permission
+
+FORM = {
+    "type": "object",
+    "properties": {
+        "env": {
+            "type": "string",
+            "title": "Environment",
+            "description": "Where it goes.",
+            "enum": ["dev", "live"],
+        },
+        "count": {"type": "integer", "title": "How many"},
+        "dry": {"type": "boolean"},
+    },
+    "required": ["env"],
+}
+
+
+class Typed(TerminalPort):
+    """A terminal at which these lines are typed; keeps what was asked for."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__()
+        self.lines = list(lines)
+        self.prompts: list[str] = []
+
+    async def _read(self, prompt: str, *, hidden: bool = False) -> str:
+        del hidden
+        self.prompts.append(prompt)
+        return self.lines.pop(0)
+
+
+def answered(request: FormAsked | Permission, *lines: str) -> tuple[Answer | None, list[str]]:
+    port = Typed(*lines)
+    answer = asyncio.run(port.answer(request))
+    assert port.lines == []
+    return answer, port.prompts
+
+
+def form(schema: Any = None) -> FormAsked:
+    return FormAsked(request_id="f", title="Deploy?", schema=Raw(json.dumps(schema or FORM).encode()))
+
+
+def test_a_form_is_asked_in_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
+    answer, prompts = answered(form(), "dev\n", "3\n", "true\n")
+    assert answer == FormFilled(Raw(b'{"env":"dev","count":3,"dry":true}'))
+    assert prompts == ["Environment: ", "How many: ", "dry: "]
+    assert capsys.readouterr().err.splitlines() == [
+        "? Deploy?",
+        "  Where it goes.",
+        "  required · one of: dev | live",
+        "  may stay empty · a whole number",
+        "  may stay empty · true or false",
+    ]
+
+
+def test_what_does_not_fit_is_asked_for_again(capsys: pytest.CaptureFixture[str]) -> None:
+    answer, prompts = answered(form(), "prod\n", "live\n", "some\n", "\n", "\n")
+    assert answer == FormFilled(Raw(b'{"env":"live"}'))
+    assert prompts == ["Environment: ", "Environment: ", "How many: ", "How many: ", "dry: "]
+    said = capsys.readouterr().err.splitlines()
+    assert "  this is none of the values that are allowed (an empty line declines)" in said
+    assert "  this does not fit: a whole number (an empty line leaves it out)" in said
+
+
+def test_a_required_field_left_empty_declines() -> None:
+    assert answered(form(), "\n") == (Declined(), ["Environment: "])
+
+
+def test_nothing_of_a_form_reaches_the_terminal_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "\x1b]0;x\x07"
+    about = {"title": f"a{evil}", "description": f"b{evil}", "enum": [f"c{evil}"]}
+    _, prompts = answered(form({"properties": {"x": about}}), "\n")
+    assert "\x1b" not in capsys.readouterr().err + "".join(prompts)
+
+
+def test_a_choice_that_is_none_is_told_what_would_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    options = (
+        Option(option_id="y", name="Yes", kind="allow_once"),
+        Option(option_id="n", name="No", kind="reject_once"),
+    )
+    request = Permission(request_id="p", title="May I?", options=options)
+    assert answered(request, "yes\n", "3\n", "2\n")[0] == Chosen("n", None)
+    assert capsys.readouterr().err.count("a number from 1 to 2") == 2
