@@ -278,14 +278,24 @@ def _of_native(
 
     read = 0
     shown = False
+    first: SourceError | None = None
     for one in import_sources([path], folder / "bundles", native=False, progress=reading.progress):
         if isinstance(one, Failure):
             place = name if one.path == str(path) else one.path
             error = SourceError(one.message, path=place, line=one.line)
             if not path.is_dir():
                 raise error
+            if not read and first is None:
+                first = error  # it may be all that there is to say
+                continue
+            if first is not None:
+                on_failure(str(first))
+                first = None
             on_failure(str(error))
             continue
+        if first is not None:
+            on_failure(str(first))
+            first = None
         read += 1
         spool = path if name == "-" else None
         # A database holds many sessions: a stream that is asked for is in one of them.
@@ -293,18 +303,36 @@ def _of_native(
             shown = True
             yield _of_bundle(one.bundle, name, reading, stream, spool)
         shutil.rmtree(one.bundle, ignore_errors=True)
+    if first is not None:
+        raise first
     if not read:
         raise SourceError("no session here can be read", path=name)
     if not shown:
         raise UsageError(f"{name}: no stream {stream} in any session here")
 
 
-def bundles_in(folder: Path) -> list[Path]:
-    """The bundles below a folder, which is none itself."""
+def bundles_in(folder: Path, on_failure: Callable[[str], None] | None = None) -> list[Path]:
+    """The bundles below a folder, which is none itself.
+
+    Args:
+        folder: The folder.
+        on_failure: Told of each folder below it that cannot be listed.
+
+    Raises:
+        OSError: The folder itself cannot be listed.
+    """
     found: list[Path] = []
     folders = [folder]
     for _ in range(_DEPTH):
-        inner = [one for at in folders for one in sorted(at.iterdir()) if not one.name.startswith(".")]
+        inner = []
+        for at in folders:
+            try:
+                inner += [one for one in sorted(at.iterdir()) if not one.name.startswith(".")]
+            except OSError as error:
+                if at == folder:
+                    raise
+                if on_failure is not None:
+                    on_failure(f"{at}: {reason_of(error)}")
         bundles = {one for one in inner if is_bundle(one)}
         found += [one for one in inner if one in bundles]
         folders = [one for one in inner if one.is_dir() and not one.is_symlink() and one not in bundles]

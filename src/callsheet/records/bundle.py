@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 
-from callsheet.errors import SourceError
+from callsheet.errors import SourceError, reason_of
 from callsheet.records._shapes import Shape
 from callsheet.records.session import FORMAT
 from callsheet.wire.blobs import blob_path, digest
@@ -158,6 +158,8 @@ class Bundle:
                 self._top = _top_of(self._zip)
             text = self.read(MANIFEST)
             self.manifest = msgspec.json.decode(text, type=Manifest)
+        except PermissionError as error:
+            raise SourceError(reason_of(error), path=str(path)) from None
         except (OSError, KeyError):
             what = f"no bundle: there is no {MANIFEST}" if path.exists() else "no such file or folder"
             raise SourceError(what, path=str(path)) from None
@@ -325,11 +327,11 @@ def _top_of(archive: zipfile.ZipFile) -> str:
 
 def is_bundle(path: Path) -> bool:
     """Whether ``path`` looks like a bundle (folder or zip with a manifest)."""
-    if path.is_dir():
-        return (path / MANIFEST).is_file()
-    if not path.is_file():
-        return False
     try:
+        if path.is_dir():
+            return (path / MANIFEST).is_file()
+        if not path.is_file():
+            return False
         with zipfile.ZipFile(path) as archive:
             return _top_of(archive) + MANIFEST in archive.namelist()
     except (OSError, *_BAD_ZIP):

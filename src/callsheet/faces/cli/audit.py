@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.faces.cli.named import Named
+
 if TYPE_CHECKING:
     from callsheet.audit import Audit, Explained, Explanation, Finding
     from callsheet.faces.cli.terminal import Printer
@@ -26,7 +28,7 @@ _SHORT = 160
 
 
 @click.command()
-@click.argument("bundle", metavar="BUNDLE")
+@click.argument("bundle", metavar="BUNDLE", type=Named())
 @click.option("--json", "as_json", is_flag=True, help="A finding (or an explanation) a line, as JSON.")
 @click.option("--explain", metavar="RECORD", help="Show where each fact of one record stands instead.")
 def audit(bundle: str, as_json: bool, explain: str | None) -> int:

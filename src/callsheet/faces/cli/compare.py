@@ -22,6 +22,7 @@ from callsheet.compare import Compared, Side
 from callsheet.compare import compare as compared
 from callsheet.errors import UsageError
 from callsheet.faces.cli.agents import finish_recording
+from callsheet.faces.cli.named import Named
 from callsheet.faces.cli.terminal import Bar, Printer, complain, sheet_width, write_json
 from callsheet.library.opening import Reading, bundles_in, native_files, open_sessions
 from callsheet.paint import Line, Span, Style, visible
@@ -34,8 +35,8 @@ _SIDES = ("left", "right")
 
 
 @click.command()
-@click.argument("left", metavar="LEFT")
-@click.argument("right", metavar="RIGHT")
+@click.argument("left", metavar="LEFT", type=Named())
+@click.argument("right", metavar="RIGHT", type=Named())
 @click.option("--json", "as_json", is_flag=True, help="A call a line, as JSON.")
 def compare(left: str, right: str, as_json: bool) -> int:
     """Hold two readings of one run against each other.
@@ -86,7 +87,7 @@ def _opened(stack: ExitStack, source: str, progress: Any) -> Side:
     """
     folder = Path(source)
     if source != "-" and folder.is_dir() and not is_bundle(folder):
-        bundles = bundles_in(folder)
+        bundles = bundles_in(folder, complain)
         count = len(bundles) or native_files(folder).total()
         if count > 1:
             raise UsageError(

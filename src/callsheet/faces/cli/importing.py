@@ -11,9 +11,11 @@ from pathlib import Path
 
 import click
 
+from callsheet.faces.cli.named import Named
+
 
 @click.command("import")
-@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...", type=Named())
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where bundles go.")
 @click.option("--from", "kind", metavar="KIND", help="What the sources are (default: by their content).")
 @click.option("--no-native", is_flag=True, help="Leave the copy of the source out of the bundle.")

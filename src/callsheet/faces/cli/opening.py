@@ -13,9 +13,11 @@ from pathlib import Path
 
 import click
 
+from callsheet.faces.cli.named import Named
+
 
 @click.command("open")
-@click.argument("source", required=False)
+@click.argument("source", required=False, type=Named())
 @click.option("--stream", metavar="ID", help="Only this stream of a bundle, and the agents below it.")
 def open_command(source: str | None, stream: str | None) -> int:
     """Open the workbench on a session.

@@ -89,7 +89,7 @@ def print_sheets(source: str, wanted: Wanted) -> int:
     """
     folder = Path(source)
     if source != "-" and folder.is_dir() and not is_bundle(folder):
-        bundles = bundles_in(folder)
+        bundles = bundles_in(folder, complain)
         files = Counter[str]() if bundles else native_files(folder)
         count = len(bundles) or files.total()
         if count > 1 and (bundles or wanted.stream is None):

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import click
 
+from callsheet.faces.cli.named import Named
+
 
 @click.command()
-@click.argument("source")
+@click.argument("source", type=Named())
 @click.option("--json", "as_json", is_flag=True, help="One row a line, as JSON; final rows only.")
 @click.option("--width", type=int, metavar="N", help="Cells of a line (default: the terminal, or 80).")
 @click.option(

@@ -41,7 +41,9 @@ def tap(out: Path | None, agent: tuple[str, ...]) -> int:
     program = Path(agent[0]).name
     recorder = [sys.executable, "-m", "callsheet.live.tap_recorder", str(folder), program, str(Path.cwd())]
     if shutil.which(agent[0]) is None:
-        complain(f"{agent[0]}: not found")
+        there = Path(agent[0])
+        why = "is a folder" if there.is_dir() else "cannot be executed" if there.exists() else "not found"
+        complain(f"{agent[0]}: {why}")
         return NOT_STARTED
     sys.stdout.flush()
     try:

@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from callsheet.faces.cli.named import Named
+
 if TYPE_CHECKING:
     from callsheet.faces.cli.terminal import Bar
     from callsheet.rules import Checked, Finding
 
 
 @click.command()
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=Named())
 @click.option("--json", "as_json", is_flag=True, help="A finding a line, as JSON.")
 def validate(paths: tuple[str, ...], as_json: bool) -> int:
     """Check streams and bundles against the rules.
@@ -76,6 +78,7 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
 def _targets(path: Path) -> list[Path]:
     """The streams and bundles that a PATH means."""
     from callsheet.errors import SourceError
+    from callsheet.faces.cli.terminal import complain
     from callsheet.library.opening import bundles_in
     from callsheet.records.bundle import is_bundle
 
@@ -87,7 +90,7 @@ def _targets(path: Path) -> list[Path]:
         return [path]
     if is_bundle(path):
         return [path]
-    found = bundles_in(path)
+    found = bundles_in(path, complain)
     if not found:
         raise SourceError("no bundle in this folder", path=str(path))
     return found

@@ -18,7 +18,8 @@ from typing import Any, assert_never
 import click
 import msgspec
 
-from callsheet.errors import SourceError, UsageError
+from callsheet.errors import SourceError, UsageError, reason_of
+from callsheet.faces.cli.named import Named
 from callsheet.faces.cli.opening import check_workbench
 from callsheet.faces.cli.terminal import Printer, complain, sheet_width, write_json
 from callsheet.library.follow import follow
@@ -37,7 +38,7 @@ TAIL = 20
 
 
 @click.command()
-@click.argument("source", required=False)
+@click.argument("source", required=False, type=Named())
 @click.option(
     "--json", "as_json", is_flag=True, help="A row a line in its new state, and what changed of it."
 )
@@ -70,7 +71,7 @@ def watch(
         raise UsageError("standard input cannot be followed: it is read once (callsheet show -)")
     if kind is not None:
         adapter_for(kind)
-    roots = [(Path(source), kind)] if source is not None else _installed(kind)
+    roots = [(_followable(Path(source)), kind)] if source is not None else _installed(kind)
     lines = as_json or plain or thoughts or width is not None
     if not lines and sys.stdin.isatty() and sys.stdout.isatty():
         check_workbench("--plain prints lines instead")
@@ -85,6 +86,18 @@ def watch(
             if isinstance(change, Settled | Began | Happened):
                 sys.stdout.flush()
     return 0
+
+
+def _followable(path: Path) -> Path:
+    """A path that may be followed, or is not there yet."""
+    if path.is_dir():
+        try:
+            next(path.iterdir(), None)
+        except OSError as error:
+            raise SourceError(reason_of(error), path=str(path)) from None
+    elif path.exists() and not path.is_file():
+        raise SourceError("is no regular file", path=str(path))
+    return path
 
 
 def _installed(kind: str | None) -> list[tuple[Path, str | None]]:
