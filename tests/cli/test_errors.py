@@ -109,7 +109,7 @@ def test_a_folder_that_may_not_be_read_costs_nobody_else(
     assert not is_bundle(Path("empty"))
     assert bundles_in(Path()) == [Path("out") / RULES.stem]
     code, lines, out = told(capfd, "validate", ".")
-    assert (code, lines) == (0, ["callsheet: empty: Permission denied"])
+    assert (code, lines) == (1, ["callsheet: empty: Permission denied"])
     assert "No findings" in out
 
 

@@ -18,7 +18,6 @@ from msgspec import UNSET
 from callsheet import records as rec
 from callsheet.records.tool_call import FORBIDDEN
 from callsheet.rules.across import KEY_OF, Place, Stream
-from callsheet.rules.finding import Json
 from callsheet.rules.result import asr_261
 from callsheet.rules.shape import LENIENT, PART_NEEDS, PROOF, proof_decoder
 from callsheet.rules.text import LONG_INTEGER, RUN, fraction, hides_a_key
@@ -29,6 +28,7 @@ _PYTHON = {field.encode_name: field.name for field in msgspec.structs.fields(rec
 _NEEDS = {kind: tuple(_PYTHON[name] for name in names) for kind, names in PART_NEEDS.items()}
 _encode = msgspec.json.Encoder().encode
 _decode_any = msgspec.json.Decoder(float_hook=fraction).decode
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NONE: frozenset[str] = frozenset()
 _RULED: dict[str, frozenset[str]] = {"tool_call": frozenset(FORBIDDEN), "hook": frozenset({"content"})}
 """Members that no record type has, but a rule speaks about."""
@@ -176,6 +176,32 @@ _SCREENS: dict[type[rec.Record], Screen] = {
 """Types with a screen; session, input_request, terminal and subagent are rare and go to the finding lane."""
 
 
+def _colons(name: str, value: Any) -> int:
+    """Colons of a member once it is encoded."""
+    return 1 + name.count(":") + _encode(value).count(b":")
+
+
+def _is_whole(data: bytes, record: Any, unknown: int | None) -> bool:
+    """Whether every member of a line is in what was decoded of it: none stands twice, none is lost.
+
+    Args:
+        data: The line.
+        record: What was decoded.
+        unknown: Colons of members that its type does not have; None where it was decoded without such.
+    """
+    if b"\\u003" in data:
+        return False
+    if data.count(b":") == _encode(record).count(b":") + (unknown or 0):
+        return True
+    if unknown is None:
+        return False
+    try:
+        # There may be unknown members further inside, which the typed record has lost.
+        return not hides_a_key(data, _encode(_decode_any(data)))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return False
+
+
 class Proof:
     """The fast lane of one stream; notes what it proved in the stream's memory."""
 
@@ -183,6 +209,8 @@ class Proof:
         self._stream = stream
         self._decode = proof_decoder(PROOF).decode
         self._decode_leniently = proof_decoder(LENIENT).decode
+        self._extended = False
+        self._known: dict[type, frozenset[str]] = {}
         self._screens: dict[type, tuple[str, str | None, tuple[str, ...], Screen]] = {}
         for kind, screen in _SCREENS.items():
             name = str(kind.__struct_config__.tag)
@@ -190,19 +218,14 @@ class Proof:
             key = wire[KEY_OF[name]] if name in KEY_OF else None
             for twins in (PROOF, LENIENT):
                 self._screens[twins.of(kind)] = (name, key, kind.CAPTURE_KEYS, screen)
+            self._known[LENIENT.of(kind)] = frozenset(wire) | {"type"}
 
     def holds(self, data: bytes, line: int) -> bool:
         """Whether the line is proved to break no rule, by itself or by what came before."""
-        try:
-            record = self._decode(data)
-            whole = record
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            if "unknown field" not in str(error):
-                return False
-            found = self._with_unknown(data)
-            if found is None:
-                return False
-            record, whole = found
+        found = self._typed(data)
+        if found is None:
+            return False
+        record, unknown = found
         known = self._screens.get(type(record))
         if known is None:
             return False
@@ -228,19 +251,36 @@ class Proof:
                     return False
         if not _capture(record, keys) or not screen(record, stream):
             return False
-        if LONG_INTEGER in data.translate(RUN) or hides_a_key(data, _encode(whole)):
+        if LONG_INTEGER in data.translate(RUN) or not _is_whole(data, record, unknown):
             return False
         self._note(record, kind, key, name, line, supersedes)
         return True
 
-    def _with_unknown(self, data: bytes) -> tuple[Any, Json] | None:
-        """A record with unknown members, typed and as plain JSON; None if one of them may break a rule."""
+    def _typed(self, data: bytes) -> tuple[Any, int | None] | None:
+        """A line as a typed record, and how many colons its unknown members have; None if it proves nothing.
+
+        Lines are like those before them: where the last one had unknown members, the decoder that allows them is
+        asked first.
+        """
+        if not self._extended:
+            try:
+                return self._decode(data), None
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                if "unknown field" not in str(error):
+                    return None
         try:
             record = self._decode_leniently(data)
-            whole: Json = _decode_any(data)
+            known = self._known.get(type(record))
+            if known is None:
+                return None
+            members = _decode_members(data)
+            unknown = members.keys() - known
+            colons = sum(_colons(name, _decode_any(members[name])) for name in unknown)
         except (msgspec.DecodeError, ValueError, RecursionError):
             return None
-        return None if _RULED.get(whole["type"], _NONE) & whole.keys() else (record, whole)
+        self._extended = bool(unknown)
+        # A rule may speak about a member that the type does not have.
+        return None if unknown & _RULED.get(self._screens[type(record)][0], _NONE) else (record, colons)
 
     def _note(
         self, record: Any, kind: str, key: str | None, name: str, line: int, supersedes: str | None

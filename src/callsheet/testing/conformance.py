@@ -201,12 +201,14 @@ class Question(NamedTuple):
         task: What the implementation has to do.
         request: The request without id and task.
         expect: What it has to answer.
+        about: What is special about the case.
     """
 
     name: str
     task: Task
     request: Json
     expect: Expect
+    about: str
 
 
 def questions(files: Sequence[CaseFile]) -> Iterator[Question]:
@@ -221,14 +223,13 @@ def questions(files: Sequence[CaseFile]) -> Iterator[Question]:
                     ("", case.records_false, case.expect),
                 ):
                     text = stream_bytes(records or []).decode()
-                    yield Question(
-                        name + suffix, "audit", {"sources": sources, "stream": {"text": text}}, expect
-                    )
+                    asked = {"sources": sources, "stream": {"text": text}}
+                    yield Question(name + suffix, "audit", asked, expect, case.description)
                 continue
             request = _request(case)
-            yield Question(name, "validate", request, case.expect)
+            yield Question(name, "validate", request, case.expect, case.description)
             if case.expect.reading is not None:
-                yield Question(name, "read", request, case.expect)
+                yield Question(name, "read", request, case.expect, case.description)
 
 
 def _request(case: Case) -> Json:
@@ -258,8 +259,8 @@ def difference(question: Question, answer: Mapping[str, Any]) -> str | None:
     if question.task == "audit" and question.expect.findings:
         return _lie_difference(question.expect.findings, found)
     members = ("rule", "record", "path", "stream")
-    got = sorted(_words([one.get(member) for member in members]) for one in found)
-    wanted = sorted(_words([one.rule, one.record, one.path, one.stream]) for one in question.expect.findings)
+    got = sorted(_words(*(one.get(member) for member in members)) for one in found)
+    wanted = sorted(_words(one.rule, one.record, one.path, one.stream) for one in question.expect.findings)
     if got == wanted:
         return None
     missing, extra = _without(wanted, got), _without(got, wanted)
@@ -282,14 +283,17 @@ def _lie_difference(lies: list[Expected], found: list[Mapping[str, Any]]) -> str
 
     missed = [lie for lie in lies if not any(names(one, lie) for one in found)]
     return (
-        "; ".join(f"not found: {_words([lie.rule, lie.record, lie.path])}" for lie in missed)
+        "; ".join(f"not found: {_words(lie.rule, lie.record, lie.path)}" for lie in missed)
         if missed
         else None
     )
 
 
-def _words(values: list[Any]) -> str:
-    return json.dumps(values, ensure_ascii=False)
+def _words(rule: Any, record: Any, path: Any, stream: Any = None) -> str:
+    """A finding, as ``ASR-250 at "r1" "/callId"``."""
+    place = f" of stream {json.dumps(stream, ensure_ascii=False)}" if stream is not None else ""
+    named = [json.dumps(one, ensure_ascii=False) for one in (record, path)]
+    return f"{rule} at {' '.join(named)}{place}"
 
 
 def _without(these: list[str], those: list[str]) -> list[str]:
@@ -303,25 +307,26 @@ def _reading_difference(reading: Reading | None, answer: Any) -> str | None:
     for member, wanted in msgspec.to_builtins(reading).items():
         got = answer.get(member)
         same = (
-            isinstance(got, list) and sorted(map(_words_of, got)) == sorted(map(_words_of, wanted))
+            isinstance(got, list) and sorted(map(_json, got)) == sorted(map(_json, wanted))
             if isinstance(wanted, list)
             else got == wanted
         )
         if not same:
-            return f"{member} is {_words_of(got)}, expected {_words_of(wanted)}"
+            return f"{member} is {_json(got)}, expected {_json(wanted)}"
     return None
 
 
-def _words_of(value: Any) -> str:
+def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 class Outcome(NamedTuple):
-    """How one question went: passed, failed or skipped, and why."""
+    """How one question went: passed, failed or skipped, and why; and what the case is about."""
 
     name: str
     task: Task
     state: Literal["passed", "failed", "skipped"]
+    about: str
     why: str = ""
 
 
@@ -411,19 +416,18 @@ def run_kit(command: Sequence[str], files: Sequence[CaseFile], patience: float =
     implementation = Implementation(command, patience)
     try:
         for question in questions(files):
-            if question.task not in implementation.does:
-                yield Outcome(
-                    question.name, question.task, "skipped", f"{implementation.name} does not {question.task}"
-                )
+            name, task, about = question.name, question.task, question.about
+            if task not in implementation.does:
+                yield Outcome(name, task, "skipped", about, f"{implementation.name} does not {task}")
                 continue
-            answer = implementation.ask({"id": question.name, "do": question.task, **question.request})
+            answer = implementation.ask({"id": name, "do": task, **question.request})
             if isinstance(answer, str):
-                yield Outcome(question.name, question.task, "failed", answer)
+                yield Outcome(name, task, "failed", about, answer)
             elif "skip" in answer:
-                yield Outcome(question.name, question.task, "skipped", str(answer["skip"]))
+                yield Outcome(name, task, "skipped", about, str(answer["skip"]))
             else:
                 why = difference(question, answer)
-                yield Outcome(question.name, question.task, "failed" if why else "passed", why or "")
+                yield Outcome(name, task, "failed" if why else "passed", about, why or "")
     finally:
         implementation.close()
 
@@ -447,7 +451,7 @@ def check_reader(read: Callable[[bytes], Mapping[str, Any]], kit: Path | None = 
             count += 1
             why = difference(question, {"reading": read(request_bytes(question.request["stream"]))})
             if why:
-                wrong.append(f"{question.name}: {why}")
+                wrong.append(f"{question.name} ({question.about}): {why}")
     if wrong:
         raise AssertionError("\n".join(wrong))
     return count

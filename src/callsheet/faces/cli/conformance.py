@@ -78,7 +78,7 @@ def run(
         if as_json:
             printer.words(json.dumps(outcome._asdict()))
         elif outcome.state == "failed":
-            printer.words(f"{outcome.name}: {outcome.task}: {outcome.why}")
+            printer.words(f"{outcome.name}: {outcome.task}: {outcome.why} ({outcome.about})")
     if not as_json:
         for why, count in skipped.most_common(_REASONS):
             printer.words(f"{count} skipped: {why}")

@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -50,22 +50,26 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
     checked = Checked()
     seen: dict[str, int] = {}
     read = unreadable = 0
+
+    def cannot_read(message: str) -> None:
+        nonlocal unreadable
+        unreadable += 1
+        complain(message)
+
     for path in paths:
         try:
-            for target in [Path(path)] if path == "-" else _targets(Path(path)):
+            for target in [Path(path)] if path == "-" else _targets(Path(path), cannot_read):
                 for finding in _findings(target, checked, bar):
                     bar.clear()
                     seen[finding.rule] = seen.get(finding.rule, 0) + 1
                     printer.words(_as_json(target, finding) if as_json else _as_text(target, finding))
                 read += 1
         except SourceError as error:
-            unreadable += 1
-            complain(str(error))
+            cannot_read(str(error))
         except BrokenPipeError:
             raise  # nobody reads our output any more
         except (OSError, zipfile.BadZipFile) as error:
-            unreadable += 1
-            complain(f"{path}: {reason_of(error)}")
+            cannot_read(f"{path}: {reason_of(error)}")
         bar.clear()
     if not read:
         return 2
@@ -75,10 +79,9 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
     return 1 if seen or unreadable else 0
 
 
-def _targets(path: Path) -> list[Path]:
+def _targets(path: Path, on_failure: Callable[[str], None]) -> list[Path]:
     """The streams and bundles that a PATH means."""
     from callsheet.errors import SourceError
-    from callsheet.faces.cli.terminal import complain
     from callsheet.library.opening import bundles_in
     from callsheet.records.bundle import is_bundle
 
@@ -90,7 +93,7 @@ def _targets(path: Path) -> list[Path]:
         return [path]
     if is_bundle(path):
         return [path]
-    found = bundles_in(path, complain)
+    found = bundles_in(path, on_failure)
     if not found:
         raise SourceError("no bundle in this folder", path=str(path))
     return found
