@@ -108,6 +108,22 @@ def test_every_member_may_be_anything(kind: str, member: str) -> None:
             assert rule.startswith(("ASR-", "P-")), path
 
 
+@pytest.mark.parametrize("odd", [[], {}, None, 5, "\ud800"])
+def test_questions_and_answers_may_be_anything(odd: Any) -> None:
+    record: dict[str, Any] = {
+        "type": "input_request",
+        "seq": 0,
+        "id": "r0",
+        "requestId": "q",
+        "mode": "questions",
+        "questions": [{"id": "a", "text": "?", "secret": True, "options": [{"label": odd}]}, {"id": odd}],
+        "answers": [{"questionId": odd, "text": odd}],
+    }
+    assert all(
+        rule[:4] == "ASR-" or rule[:2] == "P-" for rule, _, _ in check_bytes(json.dumps(record).encode())
+    )
+
+
 def test_wrong_types_inside_arrays_and_objects_are_named_each() -> None:
     found = check(
         {"type": "message", "author": 7, "content": [3, {"type": "text"}, {"type": 1}], "messageId": None}

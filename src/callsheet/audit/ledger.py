@@ -179,8 +179,9 @@ class Ledger:
             self._tool_names.append(tool)
         native = record.get("native")
         own = native.get("callId") if isinstance(native, dict) else None
-        if "supersedes" not in record:
-            self._shared[hash(own if isinstance(own, str) else record.get("callId"))] += 1
+        shared = own if isinstance(own, str) else record.get("callId")
+        if "supersedes" not in record and isinstance(shared, str):
+            self._shared[hash(shared)] += 1
         for name in (record.get("callId"), own):
             if isinstance(name, str):
                 self._calls.setdefault(hash(name), position << 16 | number)

@@ -334,11 +334,11 @@ def _fresh(case: Case) -> Iterator[Cite]:
     """The cited frames that the state before did not cite."""
     native = case.before.get("native") if case.before is not None else None
     refs = native.get("refs") if isinstance(native, dict) else None
-    old = {
+    old = [
         (ref.get("source"), ref.get("offset"), ref.get("pointer") or "")
         for ref in (refs if isinstance(refs, list) else ())
         if isinstance(ref, dict)
-    }
+    ]
     own = case.record["native"]["refs"]
     for cite in case.cites:
         if (cite.source.entry.id, own[cite.number].get("offset"), cite.pointer) not in old:
@@ -406,7 +406,7 @@ def terminal_call(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> An
     """The call whose content names a terminal."""
     call, content = values[0], values[1]
     items = content if isinstance(content, list) else [content]
-    names = {follow(one, "/terminalId") for one in items if follow(one, "/type") == "terminal"}
+    names = [follow(one, "/terminalId") for one in items if follow(one, "/type") == "terminal"]
     return call if case.record.get("terminalId") in names else MISSING
 
 

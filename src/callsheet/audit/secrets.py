@@ -55,8 +55,8 @@ def asked_in(record: Json, before: Asked | None) -> Asked | None:
         before: What an earlier record of this request marked: it stays secret.
     """
     known = before.keys if before is not None else frozenset()
-    keys: set[Any] = set(known)
-    labels: set[Any] = set()
+    keys: list[Any] = [*known]
+    labels: list[Any] = []
     questions = record.get("questions")
     for question in questions if isinstance(questions, list) else ():
         if not isinstance(question, dict):
@@ -64,14 +64,15 @@ def asked_in(record: Json, before: Asked | None) -> Asked | None:
         options = question.get("options")
         for option in options if isinstance(options, list) else ():
             if isinstance(option, dict):
-                labels |= {option.get("label"), option.get("value")}
-        if question.get("secret") is True or question.get("id") in known:
-            keys |= {question.get("id"), question.get("text")}
+                labels += (option.get("label"), option.get("value"))
+        name = question.get("id")
+        if question.get("secret") is True or (isinstance(name, str) and name in known):
+            keys += (name, question.get("text"))
     schema = record.get("requestedSchema")
     fields = schema.get("properties") if isinstance(schema, dict) else None
     for name, field in fields.items() if isinstance(fields, dict) else ():
         if _is_marked(field, 0):
-            keys.add(name)
+            keys.append(name)
     named, offered = (frozenset(one for one in found if isinstance(one, str)) for found in (keys, labels))
     whole = record.get("secret") is True or (before is not None and before.whole)
     return Asked(record, whole, named, offered) if whole or named else None
@@ -160,9 +161,8 @@ class Secrets:
         native = record.get("native")
         refs = native.get("refs") if isinstance(native, dict) else None
         for number, ref in enumerate(refs if isinstance(refs, list) else ()):
-            source = (
-                self._sources.all.get(ref["source"]) if isinstance(ref, dict) and "source" in ref else None
-            )
+            name = ref.get("source") if isinstance(ref, dict) else None
+            source = self._sources.all.get(name) if isinstance(name, str) else None
             data = None if source is None else source.original(ref)
             if source is not None and data is not None:
                 yield cite_of(number, ref, source, data)

@@ -133,8 +133,9 @@ def flag(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 def agent_state(case: Case, _cite: Cite, fact: Fact, values: list[Any]) -> Any:
     """The state of an agent, by the words of one source; in an object by agent ids, that agent's."""
     value = values[0]
-    if isinstance(value, dict) and case.record.get("agentId") in value:
-        value = value[case.record["agentId"]]
+    agent = case.record.get("agentId")
+    if isinstance(value, dict) and isinstance(agent, str) and agent in value:
+        value = value[agent]
     if isinstance(value, dict):
         value = value["status"] if isinstance(value.get("status"), str) else next(iter(value), MISSING)
     rows = [
@@ -282,9 +283,14 @@ def _questions(case: Case) -> list[dict[str, Any]]:
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
+def _options(question: dict[str, Any]) -> list[dict[str, Any]]:
+    listed = question.get("options")
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
 def _answer(question: dict[str, Any], words: list[str]) -> dict[str, Any]:
     """Options that were offered are selected; anything else was typed."""
-    labels = {one.get("label") for one in question.get("options", ()) if isinstance(one, dict)}
+    labels = [one.get("label") for one in _options(question)]
     chosen = [one for one in words if one in labels or one == "None of the above"]
     typed = [one for one in words if one not in chosen]
     made: dict[str, Any] = {"questionId": question.get("id")}
@@ -321,9 +327,9 @@ def answers_listed(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> A
         words = [one for one in (said if isinstance(said, list) else [said]) if isinstance(one, str)]
         if not words or question.get("secret") is True:
             continue
-        offered = [one for one in question.get("options", ()) if isinstance(one, dict)]
-        labels = {one.get("label"): one.get("value", one.get("label")) for one in offered}
-        labels |= {one["value"]: one["value"] for one in offered if "value" in one}
+        offered = [(one.get("label"), one.get("value", one.get("label"))) for one in _options(question)]
+        labels = {label: value for label, value in offered if isinstance(label, str)}
+        labels |= {value: value for _, value in offered if isinstance(value, str)}
         chosen = [labels[one] for one in words if one in labels]
         typed = [one for one in words if one not in labels]
         first: dict[str, Any] = {"questionId": question.get("id")}
@@ -336,7 +342,7 @@ def replies(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """Answers in a message whose tag names the call and the number of the question; earlier ones stay."""
     before = case.before.get("answers") if case.before is not None else None
     found = (
-        {one.get("questionId"): one for one in before if isinstance(one, dict)}
+        {str(one.get("questionId")): one for one in before if isinstance(one, dict)}
         if isinstance(before, list)
         else {}
     )
@@ -349,8 +355,8 @@ def replies(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
         if type(index) is int and 0 <= index < len(questions) and isinstance(answer, str):
             question = questions[index]
             if question.get("secret") is not True:
-                found.pop(question.get("id"), None)
-                found[question.get("id")] = _answer(question, [answer])
+                found.pop(str(question.get("id")), None)
+                found[str(question.get("id"))] = _answer(question, [answer])
     return list(found.values()) or MISSING
 
 

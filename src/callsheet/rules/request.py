@@ -100,7 +100,10 @@ def asr_283(record: Json, known: frozenset[str] = frozenset()) -> Problems:
     whole = record.get("secret") is True
     secret = known.union(secret_questions(record))
     for path, answer in _elements(record, "answers"):
-        if not isinstance(answer, dict) or not (whole or answer.get("questionId") in secret):
+        if not isinstance(answer, dict):
+            continue
+        named = answer.get("questionId")
+        if not whole and not (isinstance(named, str) and named in secret):
             continue
         for member in ("selected", "text", "value"):
             if member in answer:
