@@ -15,6 +15,7 @@ from tests.native.acp.conftest import SESSION, Log
 from tests.native.codex.conftest import Made
 
 from callsheet.audit import Finding
+from callsheet.audit.secrets import Asked, given
 
 SECRET = 'sk-"né\\/77'
 TOKEN = {"id": "token", "question": "Which token?", "isSecret": True, "options": [{"label": "Skip it"}]}
@@ -250,3 +251,9 @@ def test_a_source_in_an_archive_is_read_too(tmp_path: Path) -> None:
     assert forged.manifest["sources"][0]["encoding"] == "zstd"
     path = in_content(forged, SECRET)
     assert [one.path for one in secrets(forged)] == [path]
+
+
+def test_answers_to_questions_of_any_id_are_read() -> None:
+    asked = Asked(record={}, whole=False, keys=frozenset({"q"}), labels=frozenset())
+    answers: list[Any] = [{"questionId": [], "text": "no"}, {"questionId": "q", "text": "yes"}]
+    assert list(given(answers, asked)) == ["yes"]

@@ -188,7 +188,7 @@ def given(value: Any, asked: Asked) -> Iterator[str]:
         for item in value:
             if not isinstance(item, dict) or "questionId" not in item:
                 yield from _texts(item, 0) if asked.whole else ()
-            elif asked.whole or item["questionId"] in asked.keys:
+            elif asked.whole or (isinstance(item["questionId"], str) and item["questionId"] in asked.keys):
                 yield from _texts([item.get("selected"), item.get("text")], 0)
     elif isinstance(value, dict):
         for name, item in value.items():
