@@ -131,10 +131,9 @@ class Editor:
 def bundle_in(out: Path, *, finished: bool = True) -> Path:
     """The bundle that was made; a recorder with much to write finishes after the conversation."""
     end = time.monotonic() + 60
-    while not (out.is_dir() and any(out.iterdir())):
+    while not (found := next(out.glob("[!.]*"), None)):
         assert time.monotonic() < end
         time.sleep(0.05)
-    (found,) = out.iterdir()
     while finished and is_unfinished(found):
         assert time.monotonic() < end
         time.sleep(0.05)
