@@ -4,7 +4,7 @@ Owns the two file methods and the five terminal methods that agents of the Agent
 path must be absolute, without ``..``, and lie inside the folder when every symbolic link is followed; it is then opened
 step by step without following any, so that nothing can be exchanged in between. Only regular files of UTF-8 text are
 read.
-A terminal's command runs where the folder is, in a process group of its own, and ends with the session at the latest.
+A terminal's command runs where the folder is, and ends with the session at the latest, with all that it started.
 
 Must never know: who asks, what is recorded.
 """
@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Raw
 
 from callsheet.errors import reason_of
+from callsheet.live.guard import Guarded
 from callsheet.seam import NotServed, Serve, Served
 
 FILE_MOST = 64 << 20
@@ -52,7 +53,7 @@ class _Refusal(Exception):
 class Terminal:
     """A command that an agent started through its client."""
 
-    def __init__(self, process: asyncio.subprocess.Process, limit: int) -> None:
+    def __init__(self, process: Guarded, limit: int) -> None:
         self._process = process
         self._limit = limit
         self._kept = bytearray()
@@ -95,26 +96,22 @@ class Terminal:
         return self.status() or {}
 
     async def kill(self) -> None:
-        """Ends the command and its process group."""
+        """Ends the command and all that it started."""
         for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+            self._process.signal(number)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), PATIENCE)
-                return
+                break
+        await self._process.sweep()
 
     async def release(self) -> None:
         """Ends it and lets go of its output."""
         await self.kill()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # what the command left in its group
         await asyncio.wait({self._reading}, timeout=DRAIN)
         self._reading.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._reading
-        transport = getattr(self._process, "_transport", None)
-        if transport is not None:
-            transport.close()
+        await self._process.close()
 
 
 class Lender:
@@ -256,14 +253,13 @@ class Lender:
         )
         environment = {**os.environ, **_variables(params.get("env"))}
         limit = _number(params, "outputByteLimit")
-        process = await asyncio.create_subprocess_exec(
-            *([command, *arguments] if arguments else ["/bin/sh", "-c", command]),
+        process = await Guarded.start(
+            [command, *arguments] if arguments else ["/bin/sh", "-c", command],
+            cwd=where,
+            environment=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            cwd=where,
-            env=environment,
-            start_new_session=True,
         )
         self._count += 1
         name = f"terminal-{self._count}"

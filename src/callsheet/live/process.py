@@ -1,8 +1,7 @@
 """A process with all its descendants: started, spoken to over its standard streams, and ended for certain.
 
-Owns: starting it in a process group of its own, its output cut into lines of any length that memory allows, the
-bounded tail of its standard error, and the end: closed input first, then SIGTERM, then SIGKILL, to the whole tree.
-Where the system shows who started whom (Linux), a descendant that left the group is ended too.
+Owns: its output cut into lines of any length that memory allows, the bounded tail of its standard error, and the end:
+closed input first, then SIGTERM, then SIGKILL, and then whatever it has left behind, anywhere (``guard``).
 
 Must never know: what a line means.
 """
@@ -13,17 +12,13 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple
 
+from callsheet.live.guard import Guarded, Reach
 from callsheet.live.limits import Limits
 
 CHUNK = 1 << 18
-POLL = 0.02
-ENDED = 0.1
-"""Seconds after which a process whose pipes are held open is looked at again."""
 How = Literal["left", "asked", "killed"]
 """How a process went: by itself when its input was closed, when it was asked to, or by force."""
 
@@ -87,12 +82,12 @@ class Process:
         signal: The name of the signal that ended it.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, limits: Limits) -> None:
+    def __init__(self, process: Guarded, limits: Limits) -> None:
         self._process = process
         self._limits = limits
         self._tail = bytearray()
         self._errors = asyncio.create_task(self._read_errors())
-        self._exited = asyncio.create_task(_end_of(process))
+        self._exited = asyncio.create_task(process.wait())
         self._ending: asyncio.Task[How] | None = None
         self.exit_code: int | None = None
         self.signal: str | None = None
@@ -106,14 +101,13 @@ class Process:
         Raises:
             OSError: It cannot be started.
         """
-        process = await asyncio.create_subprocess_exec(
-            *command,
+        process = await Guarded.start(
+            command,
+            cwd=cwd,
+            environment={**os.environ, **environment},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            cwd=cwd,
-            env={**os.environ, **environment},
-            start_new_session=True,
             limit=4 * CHUNK,
         )
         return cls(process, limits)
@@ -122,6 +116,11 @@ class Process:
     def pid(self) -> int:
         """The process id of the program, and of its group."""
         return self._process.pid
+
+    @property
+    def reach(self) -> Reach:
+        """What ``end`` ends for certain."""
+        return self._process.reach
 
     @property
     def stderr(self) -> str:
@@ -189,22 +188,19 @@ class Process:
         return await asyncio.shield(self._ending)
 
     async def _end(self) -> How:
-        family = _descendants(self.pid)
         stream = self._process.stdin
         if stream is not None:
             with contextlib.suppress(OSError, RuntimeError):
                 stream.close()
         how: How = "left"
         if not await self._gone(self._limits.leave):
-            family |= _descendants(self.pid)
             how = "asked"
-            self._signal_group(signal.SIGTERM)
+            self._process.signal(signal.SIGTERM)
             if not await self._gone(self._limits.leave):
-                family |= _descendants(self.pid)
                 how = "killed"
-                self._signal_group(signal.SIGKILL)
+                self._process.signal(signal.SIGKILL)
                 await self._gone(self._limits.leave)
-        await self._sweep(family)
+        await self._process.sweep()
         await asyncio.wait({self._errors}, timeout=self._limits.drain)
         await self._let_go()
         return how
@@ -216,92 +212,13 @@ class Process:
             return True
         return False
 
-    async def _sweep(self, family: set[_Kin]) -> None:
-        """Ends what the program left behind."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            left = self._signal_group(number)
-            for kin in family:
-                if kin.lives():
-                    left = True
-                    with contextlib.suppress(OSError):
-                        os.kill(kin.pid, number)
-            if not left:
-                return
-            for _ in range(int(self._limits.leave / 3 / POLL)):
-                await asyncio.sleep(POLL)
-                if not self._signal_group(0) and not any(kin.lives() for kin in family):
-                    return
-
-    def _signal_group(self, number: int) -> bool:
-        """Sends a signal to the group; whether anybody is in it."""
-        try:
-            os.killpg(self.pid, number)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
-
     async def _let_go(self) -> None:
         for task in (self._errors, self._exited):
             if not task.done():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
-        transport = getattr(self._process, "_transport", None)
-        if transport is not None:
-            transport.close()
-            await asyncio.sleep(0)
-
-
-async def _end_of(process: asyncio.subprocess.Process) -> int:
-    """Waits until a process has ended, whoever still holds its pipes.
-
-    ``Process.wait()`` waits for the pipes too, up to Python 3.12: a child that keeps them would keep us for ever.
-    """
-    while process.returncode is None:
-        waiting = asyncio.ensure_future(process.wait())
-        await asyncio.wait({waiting}, timeout=ENDED)
-        if not waiting.done():
-            waiting.cancel()
-    return process.returncode
-
-
-class _Kin(NamedTuple):
-    """A process that cannot be taken for a later one of the same number: it began at ``start``."""
-
-    pid: int
-    start: str
-
-    def lives(self) -> bool:
-        found = _stat(self.pid)
-        return found is not None and found[1] == self.start and found[2] != "Z"
-
-
-def _stat(pid: int) -> tuple[int, str, str] | None:
-    """Parent, start and state of a process."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    words = text[text.rfind(")") + 2 :].split()
-    return int(words[1]), words[19], words[0]
-
-
-def _descendants(pid: int) -> set[_Kin]:
-    """All that a process started, directly or not; none where the system does not show it."""
-    if sys.platform != "linux":
-        return set()
-    children: dict[int, list[_Kin]] = {}
-    for entry in os.listdir("/proc"):  # noqa: PTH208 (names only)
-        if entry.isdigit() and (found := _stat(int(entry))) is not None:
-            children.setdefault(found[0], []).append(_Kin(int(entry), found[1]))
-    family: set[_Kin] = set()
-    ahead = [pid]
-    while ahead:
-        for kin in children.get(ahead.pop(), ()):
-            if kin not in family:
-                family.add(kin)
-                ahead.append(kin.pid)
-    return family
+        await self._process.close()
 
 
 def _name_of(number: int) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from callsheet.live.channel import Channel
+from callsheet.live.guard import Reach
 from callsheet.live.process import How
 from callsheet.seam import Event, Lost, TurnResult
 
@@ -38,6 +39,8 @@ class Closed(Struct, frozen=True, kw_only=True):
         exit_code: Its exit code, when it ended by itself.
         signal: The signal that ended it.
         stderr: The tail of what it wrote to its standard error.
+        reach: What of the agent's was ended for certain: its whole ``tree``, or its process ``group``, where the
+            system does not show what left that.
         problems: What went wrong on our side, one line each.
     """
 
@@ -46,6 +49,7 @@ class Closed(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     signal: str | None = None
     stderr: str = ""
+    reach: Reach = "tree"
     problems: tuple[str, ...] = ()
 
 

@@ -463,6 +463,7 @@ class Session:
             exit_code=self._process.exit_code,
             signal=self._process.signal,
             stderr=self._process.stderr,
+            reach=self._process.reach,
             problems=tuple(self._problems),
         )
 
