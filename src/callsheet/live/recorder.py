@@ -176,19 +176,21 @@ class Recorder:
         Raises:
             OSError: Nothing can be written there.
         """
-        private_folder(out)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         folder = out.absolute() / f"{agent.name}-{stamp}-{os.urandom(3).hex()}"
         # A bundle without a manifest is none, not even for a moment: it is made beside its place.
         part = folder.with_name(f".{folder.name}.part")
         try:
+            private_folder(out)
             private_folder(part / "native")
             (part / LOG).touch(mode=0o600)
             source = NativeSource(id="s0", kind=agent.kind, path=str(folder / LOG), native=LOG)
             write_manifest(part, Manifest(format=FORMAT, recording=True, sources=[source]), sync=True)
             part.rename(folder)
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(part, ignore_errors=True)
+            if isinstance(error, OSError):
+                error.filename = str(out)  # what a person named, and not our name for a part of it
             raise
         return cls(folder, agent)
 
