@@ -124,6 +124,22 @@ def test_a_daemon_of_a_lent_terminal_ends_when_it_is_released(tmp_path: Path) ->
     assert asyncio.run(go()) == [True, True, False, True, False]
 
 
+def test_a_terminal_that_is_started_while_the_session_closes_ends_at_once(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+
+    async def go() -> bool:
+        lender = Lender(tmp_path)
+        command = f"echo $$ > {note}.part; mv {note}.part {note}; sleep 600"
+        params = Raw(json.dumps({"command": command}).encode())
+        asked = asyncio.create_task(lender.serve(Serve(key="k", method="terminal/create", params=params)))
+        await asyncio.sleep(0)
+        await lender.close()
+        return isinstance(await asked, Served)
+
+    assert not asyncio.run(go())
+    assert not note.exists() or gone(int(note.read_text()))
+
+
 def test_a_child_of_ours_that_is_not_the_agents_is_let_alone(tmp_path: Path) -> None:
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
 

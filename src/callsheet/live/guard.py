@@ -24,6 +24,35 @@ Reach = Literal["tree", "group"]
 """What is ended for certain: everything that descends from the program, or only what stayed in its process group."""
 
 
+class _Status:
+    """What a warden says of its program."""
+
+    def __init__(self) -> None:
+        self._reader = asyncio.StreamReader()
+        self._transport: asyncio.ReadTransport | None = None
+
+    async def open(self, end: int) -> None:
+        """Reads a pipe."""
+        pipe = os.fdopen(end, "rb", buffering=0)
+        try:
+            self._transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(self._reader), pipe
+            )
+        except BaseException:
+            pipe.close()
+            raise
+
+    async def said(self) -> tuple[str, int]:
+        """What it says next; an empty word when it is gone."""
+        word, _, number = (await self._reader.readline()).decode().partition(" ")
+        return word, int(number or 0)
+
+    def close(self) -> None:
+        """Lets go of the pipe."""
+        if self._transport is not None:
+            self._transport.close()
+
+
 class Guarded:
     """A running program, and what it started.
 
@@ -35,15 +64,14 @@ class Guarded:
         returncode: How it ended, negative for a signal; None while it runs.
     """
 
-    def __init__(
-        self, pid: int, warden: asyncio.subprocess.Process, status: asyncio.StreamReader, lifeline: int
-    ) -> None:
+    def __init__(self, pid: int, warden: asyncio.subprocess.Process, status: _Status, lifeline: int) -> None:
         self.pid = pid
         self.stdin, self.stdout, self.stderr = warden.stdin, warden.stdout, warden.stderr
         self.returncode: int | None = None
         self._warden = warden
+        self._status = status
         self._lifeline: int | None = lifeline
-        self._ended = asyncio.create_task(self._end(status))
+        self._ended = asyncio.create_task(self._end())
 
     @classmethod
     async def start(
@@ -62,9 +90,11 @@ class Guarded:
         """
         ours, theirs = os.pipe()
         held, lifeline = os.pipe()
+        status = _Status()
+        warden: asyncio.subprocess.Process | None = None
         try:
             try:
-                status = await _reader(ours)
+                await status.open(ours)
                 locale = f"={environment['LC_CTYPE']}" if "LC_CTYPE" in environment else ""
                 warden = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-I", "-S", str(WARDEN), str(theirs), str(held), locale),
@@ -78,13 +108,17 @@ class Guarded:
             finally:
                 os.close(theirs)
                 os.close(held)
-            word, number = await _said(status)
+            word, number = await status.said()
         except BaseException:
-            os.close(lifeline)  # a warden that has begun ends what it started
+            os.close(lifeline)
+            status.close()
+            if warden is not None:
+                _close(warden)  # ends it, and the program that it has just begun
             raise
         if word == "pid":
             return cls(number, warden, status, lifeline)
         os.close(lifeline)
+        status.close()
         await warden.wait()
         _close(warden)
         raise OSError(number, os.strerror(number) if word else "its warden ended", command[0])
@@ -94,8 +128,8 @@ class Guarded:
         """What ``sweep`` ends for certain."""
         return "tree" if sys.platform == "linux" else "group"
 
-    async def _end(self, status: asyncio.StreamReader) -> int:
-        word, number = await _said(status)
+    async def _end(self) -> int:
+        word, number = await self._status.said()
         # A warden that was killed takes the program with it.
         self.returncode = number if word == "exit" else -signal.SIGKILL
         return self.returncode
@@ -129,22 +163,9 @@ class Guarded:
         if not self._ended.done():
             self._ended.cancel()
         await asyncio.gather(self._ended, return_exceptions=True)
+        self._status.close()
         _close(self._warden)
         await asyncio.sleep(0)
-
-
-async def _reader(end: int) -> asyncio.StreamReader:
-    """Reads a pipe; it is closed when its other end is."""
-    reader = asyncio.StreamReader()
-    pipe = os.fdopen(end, "rb", buffering=0)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    return reader
-
-
-async def _said(status: asyncio.StreamReader) -> tuple[str, int]:
-    """What a warden says next; an empty word when it is gone."""
-    word, _, number = (await status.readline()).decode().partition(" ")
-    return word, int(number or 0)
 
 
 def _close(warden: asyncio.subprocess.Process) -> None:

@@ -125,6 +125,7 @@ class Lender:
         self._folder = Path(os.path.realpath(folder))
         self._terminals: dict[str, Terminal] = {}
         self._count = 0
+        self._closed = False
         self._files = asyncio.Semaphore(AT_ONCE)
 
     async def serve(self, wanted: Serve) -> Served | NotServed:
@@ -149,7 +150,8 @@ class Lender:
             return NotServed("params are no JSON that can be read", "invalid")
 
     async def close(self) -> None:
-        """Ends every terminal; may be called twice."""
+        """Ends every terminal, and lends none any more; may be called twice."""
+        self._closed = True
         terminals, self._terminals = list(self._terminals.values()), {}
         await asyncio.gather(*(terminal.release() for terminal in terminals))
 
@@ -263,7 +265,11 @@ class Lender:
         )
         self._count += 1
         name = f"terminal-{self._count}"
-        self._terminals[name] = Terminal(process, min(OUTPUT_USUAL if limit is None else limit, OUTPUT_MOST))
+        terminal = Terminal(process, min(OUTPUT_USUAL if limit is None else limit, OUTPUT_MOST))
+        if self._closed:  # while it was started
+            await terminal.release()
+            raise _Refusal("the session is being closed", "failed")
+        self._terminals[name] = terminal
         return {"terminalId": name}
 
     def _terminal(self, params: dict[str, Any]) -> Terminal:
