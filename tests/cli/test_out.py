@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,31 @@ def test_nothing_can_be_written_there(command: list[str], out: Path) -> None:
 
 
 def test_the_tap_goes_on_and_ends_as_its_agent() -> None:
-    done = ran("tap", "--out", str(CLOSED), "--", "/bin/sh", "-c", "echo said; exit 5")
-    assert (done.returncode, done.stdout) == (5, "said\n")
-    (line,) = done.stderr.splitlines()
+    words = ["tap", "--out", str(CLOSED), "--", "/bin/sh", "-c", "echo said; cat; exit 5"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "callsheet", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as tap:
+        assert tap.stderr is not None
+        into = tap.stdin
+        assert into is not None
+        heard = threading.Event()
+
+        def talk() -> None:
+            # A recorder that is gone is noticed with the next byte for it.
+            while not heard.wait(0.05):
+                into.write("on\n")
+                into.flush()
+
+        talking = threading.Thread(target=talk)
+        talking.start()
+        line = tap.stderr.readline()
+        heard.set()
+        talking.join()
+        said, more = tap.communicate()
+    assert (tap.returncode, said[:8], more) == (5, "said\non\n", "")
     assert line.startswith(f"callsheet: {CLOSED}: ")
-    assert line.endswith("the conversation goes on, and what follows of it is not recorded")
+    assert line.endswith("the conversation goes on, and what follows of it is not recorded\n")

@@ -178,8 +178,9 @@ def test_a_warden_that_is_killed_takes_the_agent_with_it(tmp_path: Path) -> None
         session = await opened(tmp_path, turn=[{"sleep": 600}], deaf=["eof", "term", "cancel"])
         turn = session.start("Do.")
         warden = int(Path(f"/proc/{session.pid}/stat").read_text().rpartition(")")[2].split()[1])
+        pid = int(session.pid or 0)
         os.kill(warden, signal.SIGKILL)
-        return session.pid, await turn.result(), await session.close()
+        return pid, await turn.result(), await session.close()
 
     pid, result, closed = asyncio.run(asyncio.wait_for(go(), 60))
     assert gone(pid)
