@@ -133,6 +133,13 @@ def test_importing_loads_no_library_outside_the_core(module: str) -> None:
     assert set(run.stdout.split()) - CORE - {"callsheet", "cffi", "_cffi_backend"} == set()
 
 
+@pytest.mark.parametrize("module", ["callsheet.faces.tui.app", "callsheet.library.importing"])
+def test_importing_loads_no_adapter_before_one_is_needed(module: str) -> None:
+    code = f"import sys, {module}; print(*(name for name in sys.modules if name.startswith('callsheet.harness.')))"
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert {name.split(".")[2] for name in run.stdout.split()} <= {"_port"}
+
+
 def test_importing_callsheet_is_quick() -> None:
     code = "import time; t = time.perf_counter(); import callsheet; print(time.perf_counter() - t)"
     runs = [

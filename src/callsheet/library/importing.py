@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from callsheet import harness
 from callsheet.errors import DEBUG, SourceError, UsageError
-from callsheet.harness import HARNESSES
 from callsheet.harness._port import Session, Stored
 from callsheet.library.folders import DiskFolder, is_folder, is_own, is_stream, open_regular
 from callsheet.library.providers import Covered, Providers, read_under
@@ -73,10 +73,10 @@ def adapter_for(kind: str) -> Stored:
     Raises:
         UsageError: No such kind.
     """
-    for adapter in HARNESSES:
+    for adapter in harness.HARNESSES:
         if adapter.kind == kind:
             return adapter
-    known = ", ".join(adapter.kind for adapter in HARNESSES)
+    known = ", ".join(adapter.kind for adapter in harness.HARNESSES)
     raise UsageError(f"unknown kind {kind!r} (known: {known})")
 
 
@@ -96,7 +96,7 @@ def search(
     path: Path, kind: str | None, folder: DiskFolder
 ) -> tuple[list[tuple[Stored, Session]], list[Failure]]:
     """The sessions of a file or folder, and what went wrong while they were looked for."""
-    adapters = [adapter_for(kind)] if kind else list(HARNESSES)
+    adapters = [adapter_for(kind)] if kind else list(harness.HARNESSES)
     found: list[tuple[Stored, Session]] = []
     failures: list[Failure] = []
     claimed: set[str] = set()
@@ -324,7 +324,7 @@ def places_of(environ: Mapping[str, str], home: Path) -> list[tuple[Path, str]]:
     """Folders where the agents of this user keep sessions, each with the kind of these."""
     return [
         (Path(place), adapter.kind)
-        for adapter in HARNESSES
+        for adapter in harness.HARNESSES
         for place in adapter.places(dict(environ), str(home))
         if is_folder(Path(place))
     ]

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from callsheet import harness
 from callsheet.errors import SourceError
-from callsheet.harness import HARNESSES
 from callsheet.harness._port import Drives, Session, Stored
 from callsheet.harness._port.veil import Veil
 from callsheet.library.folders import DiskFolder, is_folder
@@ -58,7 +58,7 @@ class Providers:
         return self._known[kind]
 
     def _listed(self, kind: str) -> Iterator[tuple[str, tuple[Stored, Session]]]:
-        for adapter in HARNESSES:
+        for adapter in harness.HARNESSES:
             for place in adapter.places(self._environ, str(self._home)) if adapter.kind == kind else ():
                 if is_folder(Path(place)):
                     for session in adapter.sessions(place, DiskFolder(Path(place))):

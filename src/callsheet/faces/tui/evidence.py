@@ -12,13 +12,16 @@ import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
-from callsheet.audit import Audit, Explained, Explanation, explain
 from callsheet.errors import CallsheetError, reason_of
 from callsheet.paint import Line, Span, visible
 from callsheet.paint.cells import cut, wrap
 from callsheet.records.bundle import Bundle
 from callsheet.rows import Row
+
+if TYPE_CHECKING:
+    from callsheet.audit import Audit, Explained, Explanation
 
 MOST_LINES = 4
 """Lines of a native text that are shown."""
@@ -46,6 +49,8 @@ class Evidence:
 
     def of(self, row: Row) -> list[Explanation] | str:
         """What is known of the evidence of a row's records, or why nothing is."""
+        from callsheet.audit import Audit, explain  # nobody waits for it before a screen is there
+
         if row.provisional and not self._growing:
             return "the file is still being read; its evidence can be shown when it is"
         if row.state == "running" and not row.native:
