@@ -80,7 +80,7 @@ def test_text_in_the_agents_own_spelling_costs_no_row(start: Start, agent_of: Ag
         (("fake", "--agent", "true", ""), 2, "the prompt is empty"),
         (("fake", "--agent", "true", "-"), 2, "the prompt is empty"),
         (("fake", "--agent", "'", "x"), 2, "--agent '"),
-        (("fake", "--agent", "ws://host:1", "x"), 2, "--agent ws://host:1: agents at an address are not"),
+        (("fake", "--agent", "ws://host:1", "x"), 2, "--agent ws://host:1: an address is given with --at"),
         (("fake", "--agent", "true", "--out", "{out}", "x"), 4, "fake: did not start: the agent ended with"),
     ],
 )

@@ -46,7 +46,7 @@ from callsheet.seam import (
 from callsheet.seam.events import OUTPUT_BYTES, OUTPUT_LINES
 from callsheet.testing.check_live import imports_alike
 from callsheet.testing.fake import FAKE, fake_command
-from callsheet.testing.live_run import QUICK, Ran, run_turn
+from callsheet.testing.live_run import QUICK, Ran, kill_agent, run_turn
 
 CALL = {"call": "c1", "title": "ls", "input": {"command": "ls"}}
 
@@ -210,7 +210,7 @@ def test_a_request_ends_with_its_turn(tmp_path: Path) -> None:
             closed = []
             async for event in turn:
                 if isinstance(event, RequestOpened):
-                    os.kill(session.pid, signal.SIGKILL)
+                    kill_agent(session)
                 if isinstance(event, RequestClosed):
                     closed.append(event.how)
             assert closed == ["ended"]
@@ -334,6 +334,7 @@ class Asked:
     name = "asked"
     kind = "acp"
     programs: tuple[str, ...] = ("no-such-program-here",)
+    listens = FAKE.listens
 
     def driver(self, wish: Wish) -> Driver:
         return FAKE.driver(wish)

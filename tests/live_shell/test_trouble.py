@@ -62,6 +62,7 @@ class Other:
     name = "asked"
     kind = "acp"
     programs: tuple[str, ...] = ("no-such-program-here",)
+    listens = FAKE.listens
 
     def driver(self, wish: Wish) -> Driver:
         return FAKE.driver(wish)

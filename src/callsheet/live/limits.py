@@ -13,9 +13,11 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     Attributes:
         version: A program's answer to the question for its version.
-        handshake: From the start of the process to the open session.
+        connect: What a connection to an agent at an address may take.
+        handshake: From the start of the process, or the connection, to the open session.
         acknowledge: From an interrupt to the word that it has not been confirmed yet.
-        leave: What a closing agent gets to go by itself, and again after it was asked to (SIGTERM).
+        leave: What a closing agent gets to go by itself, and again after it was asked to (SIGTERM); and what one
+            that is not ours gets to break off a turn, and to close the connection.
         drain: What is waited for the end of the output of a process that is gone.
         sync: At most this long is what was written not on the disk for certain.
         line: A longer line of the agent's output is no frame; its beginning is kept.
@@ -26,6 +28,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """
 
     version: float = 20.0
+    connect: float = 10.0
     handshake: float = 90.0
     acknowledge: float = 10.0
     leave: float = 3.0

@@ -1,7 +1,7 @@
 """A process with all its descendants: started, spoken to over its standard streams, and ended for certain.
 
-Owns: its output cut into lines of any length that memory allows, the bounded tail of its standard error, and the end:
-closed input first, then SIGTERM, then SIGKILL, and then whatever it has left behind, anywhere (``guard``).
+Owns: its output as lines, the bounded tail of its standard error, and the end: closed input first, then SIGTERM, then
+SIGKILL, and then whatever it has left behind, anywhere (``guard``).
 
 Must never know: what a line means.
 """
@@ -13,74 +13,22 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator, Sequence
-from typing import Literal, NamedTuple
 
+from callsheet.harness._port.attested import Exit
 from callsheet.live.guard import Guarded, Reach
 from callsheet.live.limits import Limits
-
-CHUNK = 1 << 18
-How = Literal["left", "asked", "killed"]
-"""How a process went: by itself when its input was closed, when it was asked to, or by force."""
-
-
-class NotRead(Exception):
-    """The program does not read its input any more, and asks for more and more."""
-
-
-class Cut(NamedTuple):
-    """The beginning of a line that was longer than a line may be, and its length."""
-
-    head: bytes
-    size: int
-
-
-class LineCutter:
-    """Cuts chunks into lines, whatever the chunks are.
-
-    Args:
-        most: Bytes of the longest line.
-    """
-
-    HEAD = 4096
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._held: list[bytes] = []
-        self._size = 0
-        self._cut: bytes | None = None
-
-    def feed(self, chunk: bytes) -> list[bytes | Cut]:
-        """The lines that are complete now."""
-        pieces = chunk.split(b"\n")
-        out: list[bytes | Cut] = []
-        for number, piece in enumerate(pieces):
-            self._size += len(piece)
-            if self._cut is None:
-                self._held.append(piece)
-                if self._size > self._most:
-                    self._cut = b"".join(self._held)[: self.HEAD]
-                    self._held.clear()
-            if number < len(pieces) - 1:
-                out += self.rest(ended=True)
-        return out
-
-    def rest(self, *, ended: bool = False) -> list[bytes | Cut]:
-        """The line at hand: the last one, which has no line end, or (``ended``) one that has it."""
-        size, held, cut = self._size, b"".join(self._held), self._cut
-        self._held.clear()
-        self._size, self._cut = 0, None
-        if cut is not None:
-            return [Cut(cut, size)]
-        return [held] if held or ended else []
+from callsheet.live.transport import CHUNK, Cut, How, LineCutter, NotRead
 
 
 class Process:
-    """A running program and what it started.
+    """A running program and what it started (``Transport``).
 
     Attributes:
         exit_code: Its exit code, when it ended by itself.
         signal: The name of the signal that ended it.
     """
+
+    ours = True
 
     def __init__(self, process: Guarded, limits: Limits) -> None:
         self._process = process
@@ -180,6 +128,10 @@ class Process:
             self.signal = _name_of(-code)
         else:
             self.exit_code = code
+
+    def outcome(self) -> Exit:
+        """Its exit code or signal."""
+        return Exit(code=self.exit_code, signal=self.signal)
 
     async def end(self) -> How:
         """Ends the program and all it started: closed input, then SIGTERM, then SIGKILL. Bounded, idempotent."""

@@ -1,9 +1,10 @@
-"""A session with a live agent: its process, its driver and its recorder joined, turn after turn.
+"""A session with a live agent: the way to it, its driver and its recorder joined, turn after turn.
 
-Owns: opening (start, handshake), turns (one ordered stream of events, then exactly one result and nothing after it),
+Owns: opening (handshake), turns (one ordered stream of events, then exactly one result and nothing after it),
 controls and their receipts, the open requests and who answers them, and the end: bounded, idempotent, with a report
 apart from any turn's result. What the agent sends is read and recorded whatever the reader does. If nothing can be
-recorded any more, the agent is stopped: nothing runs without a record. Timeouts bound mechanics only.
+recorded any more, the agent is stopped: nothing runs without a record. One that is not ours can only be asked to
+break off what it does. Timeouts bound mechanics only.
 
 Must never know: the protocol, how anything is drawn.
 """
@@ -11,21 +12,22 @@ Must never know: the protocol, how anything is drawn.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
 from callsheet.errors import DEBUG, reason_of
-from callsheet.harness._port.attested import Exit, LastPreview, OwnFact, TurnEnd
+from callsheet.harness._port.attested import Exit, Hangup, LastPreview, OwnFact, TurnEnd
 from callsheet.live.answers import AnswerPort
 from callsheet.live.channel import Channel
 from callsheet.live.lending import Lender
 from callsheet.live.limits import Limits
-from callsheet.live.process import Cut, NotRead, Process
 from callsheet.live.recorder import Recorder
 from callsheet.live.reports import Closed, Turn, end_of
 from callsheet.live.streams import Spot, Written
+from callsheet.live.transport import Cut, NotRead, Transport
 from callsheet.records import ToolResult
 from callsheet.seam import (
     Accepted,
@@ -53,6 +55,7 @@ from callsheet.seam import (
     TurnState,
     Waiting,
 )
+from callsheet.wire.masks import Cover
 
 OUTPUTS_MOST = 256
 """Running calls whose last output is kept in mind."""
@@ -72,16 +75,20 @@ class Session:
         self,
         driver: Driver,
         recorder: Recorder,
-        process: Process,
+        transport: Transport,
         *,
         limits: Limits,
         port: AnswerPort | None,
+        secrets: Iterable[str] = (),
     ) -> None:
         self.opened = Opened()
         self.bundle = recorder.folder
         self._driver = driver
         self._recorder = recorder
-        self._process = process
+        self._transport = transport
+        self._cover = Cover()
+        for secret in secrets:
+            self._cover.secret(secret)
         self._limits = limits
         self._port = port
         self._channel = self._new_channel()
@@ -116,9 +123,14 @@ class Session:
         return list(self._open.values())
 
     @property
-    def pid(self) -> int:
-        """Process id of the agent, and of its process group."""
-        return self._process.pid
+    def ours(self) -> bool:
+        """Whether we started the agent: it ends with the session."""
+        return self._transport.ours
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the agent, and of its process group; None for one that is not ours."""
+        return self._transport.pid
 
     @property
     def main_stream(self) -> str | None:
@@ -207,13 +219,13 @@ class Session:
         except Exception as error:
             self._break(error)
         try:
-            await asyncio.wait_for(self._process.wait(), self._limits.leave)
+            await asyncio.wait_for(self._transport.wait(), self._limits.leave)
         except TimeoutError:
-            await self._process.end()  # it closed its output and stays: nobody can talk to it
+            await self._transport.end()  # it closed its output and stays: nobody can talk to it
         self._do(self._leave)
 
     async def _read_all(self) -> None:
-        async for lines in self._process.chunks():
+        async for lines in self._transport.chunks():
             for number, line in enumerate(lines):
                 if self._broken is None:
                     self._do(self._receive, line)
@@ -224,27 +236,38 @@ class Session:
 
     def _receive(self, line: bytes | Cut) -> list[Step]:
         if isinstance(line, Cut):
-            kept = self._driver.mask(line.head, from_agent=True)
+            kept = self._masked(line.head, from_agent=True)
             self._recorder.frame(line.head, kept, from_agent=True, omitted=line.size - len(line.head))
             return []
         if not line.strip():
             return []
-        kept = self._driver.mask(line, from_agent=True)
+        kept = self._masked(line, from_agent=True)
         self._recorder.frame(line, kept, from_agent=True)
         return self._driver.receive(line)
 
+    def _masked(self, frame: bytes, *, from_agent: bool) -> bytes:
+        """A frame as it may be written."""
+        return self._cover.over(0, self._driver.mask(frame, from_agent=from_agent))
+
     def _leave(self) -> list[Step]:
-        """The process is gone: what it leaves open ends here."""
+        """The agent is gone: what it leaves open ends here."""
         if self._gone:
             return []
         self._gone = True
-        code, signal = self._process.exit_code, self._process.signal
-        steps = self._driver.gone(code, signal)
+        outcome = self._transport.outcome()
+        if isinstance(outcome, Hangup):
+            # The agent lives on with what it was sent: of a turn nobody can say that nothing of it runs.
+            end = (Lost if self._turn is not None else NotStarted)(end_of(outcome))
+            steps = [
+                Ended(end) if isinstance(step, Ended) else step for step in self._driver.gone(None, None)
+            ]
+        else:
+            steps = self._driver.gone(outcome.code, outcome.signal)
         ended = next((step for step in steps if isinstance(step, Ended)), None)
-        self._recorder.own(Exit(code=code, signal=signal))
+        self._recorder.own(outcome)
         if self._turn is not None:
             if ended is None:
-                ended = Ended(Lost(end_of(code, signal)))
+                ended = Ended(Lost(end_of(outcome)))
                 steps = [*steps, ended]
             self._testify(ended.result)
         self._give()
@@ -275,11 +298,11 @@ class Session:
     def _apply(self, steps: Iterable[Step], by: str | None = None) -> None:
         for step in steps:
             if isinstance(step, Send):
-                kept = self._driver.mask(step.frame, from_agent=False)
+                kept = self._masked(step.frame, from_agent=False)
                 who = step.answered_by or by
                 self._recorder.frame(step.frame, kept, from_agent=False, answered_by=who)
                 self._give()
-                self._process.send(step.frame)
+                self._transport.send(step.frame)
             elif isinstance(step, Opened):
                 self.opened = step
                 self._is_opened.set()
@@ -386,7 +409,7 @@ class Session:
         """Writes the end of a session that broke on our side, as far as that can be done."""
         if self._cut_off:
             self._testify(Lost(self._broken or ""))
-        self._own(Exit(code=self._process.exit_code, signal=self._process.signal))
+        self._own(self._transport.outcome())
         self._publish(self._recorder.close())
 
     def _break(self, error: Exception) -> None:
@@ -395,6 +418,7 @@ class Session:
             return
         self._broken = _words(error)
         self._problem(self._broken)
+        running = self._turn is not None
         if self._turn is not None:
             self._cut_off = True
             self._turn = self._state = None
@@ -402,12 +426,23 @@ class Session:
             self._channel = self._new_channel()
         for request_id in list(self._open):
             self._forget(request_id)
-        self._later(self._stop())
+        self._later(self._stop(running))
         if os.environ.get(DEBUG):
             raise error
 
-    async def _stop(self) -> None:
-        await self._process.end()
+    async def _stop(self, running: bool) -> None:
+        if running and not self.ours:
+            self._ask_off()
+        await self._transport.end()
+
+    def _ask_off(self) -> None:
+        """Asks an agent that cannot be ended to break off, though that can be recorded no more."""
+        try:
+            for step in self._driver.interrupt().steps:
+                if isinstance(step, Send):
+                    self._transport.send(step.frame)
+        except Exception as error:
+            self._problem(f"the agent could not be asked to break off: {_words(error)}")
 
     def _problem(self, words: str) -> None:
         self._problems.append(words)
@@ -427,14 +462,23 @@ class Session:
                 self._break(error)
 
     async def close(self) -> Closed:
-        """Ends the session, the agent and all it started; bounded, and the same report however often it is asked."""
+        """Ends the session, the agent and all it started; bounded, and the same report however often it is asked.
+
+        An agent that is not ours is asked to break off a running turn, and then left alone.
+        """
         if self._closing is None:
-            self._do(self._driver.close)
-            self._closing = asyncio.create_task(self._close())
+            leaving = None if self.ours else self._turn
+            if leaving is not None:
+                self.interrupt()
+            self._closing = asyncio.create_task(self._close(leaving))
         return await asyncio.shield(self._closing)
 
-    async def _close(self) -> Closed:
-        how = await self._process.end()
+    async def _close(self, leaving: Turn | None) -> Closed:
+        if leaving is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(leaving.result(), self._limits.leave)
+        self._do(self._driver.close)
+        how = await self._transport.end()
         await self._lender.close()
         await self._pumping
         self._do(self._leave)
@@ -457,13 +501,14 @@ class Session:
             self._problem(f"the recording was not finished: {_words(error)}")
         self._channel.finish(None)
         self._recorder.release()
+        outcome = self._transport.outcome()
         return Closed(
             bundle=self.bundle,
             how=how,
-            exit_code=self._process.exit_code,
-            signal=self._process.signal,
-            stderr=self._process.stderr,
-            reach=self._process.reach,
+            exit_code=outcome.code if isinstance(outcome, Exit) else None,
+            signal=outcome.signal if isinstance(outcome, Exit) else None,
+            stderr=self._transport.stderr,
+            reach=self._transport.reach,
             problems=tuple(self._problems),
         )
 
@@ -480,7 +525,7 @@ class Session:
         if self._broken is not None:
             return self._broken
         if self._pumping.done():
-            return end_of(self._process.exit_code, self._process.signal)
+            return end_of(self._transport.outcome())
         return f"no session after {self._limits.handshake:g} s"
 
 

@@ -24,9 +24,9 @@ from callsheet.errors import CallsheetError, reason_of
 from callsheet.harness import LIVE
 from callsheet.harness._port.attested import Exit, Launch
 from callsheet.live.limits import Limits
-from callsheet.live.process import Cut, LineCutter
 from callsheet.live.recorder import Recorder
 from callsheet.live.tap import EXIT, FROM_AGENT, HEADER
+from callsheet.live.transport import Cut, LineCutter
 from callsheet.seam import Wish
 
 AGENT = next(agent for agent in LIVE if agent.name == "acp")

@@ -86,6 +86,7 @@ class Wish(Struct, frozen=True, kw_only=True):
         mode: Permission mode, in the agent's own word.
         resume: Native id of a session to go on with.
         version: Version of the installed agent, where known.
+        at: Where the agent listens, if somebody else has started it: it may be on another machine.
     """
 
     cwd: str
@@ -93,6 +94,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     mode: str | None = None
     resume: str | None = None
     version: str | None = None
+    at: str | None = None
 
 
 class Launch(Struct, frozen=True, kw_only=True):

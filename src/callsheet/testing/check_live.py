@@ -21,6 +21,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -30,7 +31,7 @@ from msgspec import Raw
 from callsheet.harness._port import Stored
 from callsheet.harness._port.live import LiveAgent
 from callsheet.library.importing import import_session
-from callsheet.live import Policy, Session
+from callsheet.live import Address, Policy, Session, Unopened, open_session
 from callsheet.live.recorder import LOG, NO_SESSION
 from callsheet.records.bundle import Bundle
 from callsheet.rules import check_bundle
@@ -52,17 +53,23 @@ from callsheet.seam import (
     Rejected,
     RequestOpened,
     TurnResult,
+    Wish,
 )
-from callsheet.testing.live_run import Ran, run_turn
+from callsheet.testing.live_run import QUICK, Ran, found_at, run_turn
 from callsheet.wire.files import read_chunks
 from callsheet.wire.inflate import inflate
 
+Way = Sequence[str] | Address
+"""What starts an agent, or where it listens."""
 SECRET = "sw0rdfish-9f3c"
 """What the plays answer to a secret question."""
 ANSWERED = b'"answered_by":"policy"'
 """What stands in a frame log beside an answer that no person gave."""
 PATIENCE, PAUSE = 20.0, 0.05
 """Seconds that an answer is waited for, and between two looks."""
+
+
+Serving = Callable[[Sequence[str]], AbstractContextManager[str]]
 
 
 class Flaw(NamedTuple):
@@ -90,7 +97,7 @@ class Play(NamedTuple):
 
     agent: str
     result: type[TurnResult]
-    run: Callable[[LiveAgent, Sequence[str], Path], Awaitable[tuple[Ran, list[Flaw]]]]
+    run: Callable[[LiveAgent, Way, Path], Awaitable[tuple[Ran, list[Flaw]]]]
 
 
 class _Watch:
@@ -106,11 +113,11 @@ class _Watch:
             self.receipts.append(receipt)
 
 
-async def _plain(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[Ran, list[Flaw]]:
+async def _plain(agent: LiveAgent, command: Way, out: Path) -> tuple[Ran, list[Flaw]]:
     return await run_turn(agent, command, out, port=Policy("reject")), []
 
 
-async def _asks(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[Ran, list[Flaw]]:
+async def _asks(agent: LiveAgent, command: Way, out: Path) -> tuple[Ran, list[Flaw]]:
     answered: list[str] = []
 
     def act(session: Session, event: Event) -> Receipt | None:
@@ -132,7 +139,7 @@ async def _asks(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[Ra
     return ran, flaws
 
 
-async def _interrupted(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[Ran, list[Flaw]]:
+async def _interrupted(agent: LiveAgent, command: Way, out: Path) -> tuple[Ran, list[Flaw]]:
     sent = False
 
     def act(session: Session, event: Event) -> Receipt | None:
@@ -150,7 +157,7 @@ async def _interrupted(agent: LiveAgent, command: Sequence[str], out: Path) -> t
     return ran, flaws if sent else [Flaw("control", "interrupted", "nothing was recorded to interrupt")]
 
 
-async def _deaf(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[Ran, list[Flaw]]:
+async def _deaf(agent: LiveAgent, command: Way, out: Path) -> tuple[Ran, list[Flaw]]:
     sent = False
 
     def act(session: Session, event: Event) -> Receipt | None:
@@ -169,7 +176,7 @@ async def _deaf(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[Ra
     return ran, []
 
 
-async def _secret(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[Ran, list[Flaw]]:
+async def _secret(agent: LiveAgent, command: Way, out: Path) -> tuple[Ran, list[Flaw]]:
     asked: list[str] = []
 
     def act(session: Session, event: Event) -> Receipt | None:
@@ -198,7 +205,7 @@ async def _secret(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[
     return ran, flaws
 
 
-async def _late(agent: LiveAgent, command: Sequence[str], out: Path) -> tuple[Ran, list[Flaw]]:
+async def _late(agent: LiveAgent, command: Way, out: Path) -> tuple[Ran, list[Flaw]]:
     """Nobody is asked after the end of a turn: the agent is told so, and never gets leave."""
 
     async def after(session: Session) -> None:
@@ -253,6 +260,7 @@ def check_live_harness(
     folder: Path,
     *,
     stored: Stored | None = None,
+    at: Serving | None = None,
 ) -> list[Flaw]:
     """Holds an adapter to its promises.
 
@@ -261,6 +269,7 @@ def check_live_harness(
         commands: For every play of ``PLAYS`` a command, or the reason (a text) why the protocol has no such thing.
         folder: Where to work.
         stored: The adapter that imports its frame logs; the one of its kind, if not given.
+        at: Serves a command at an address, which it gives: the agent is then reached there, and not started.
 
     Returns:
         Flaws; none for an adapter that keeps its word here.
@@ -277,12 +286,14 @@ def check_live_harness(
         if not isinstance(command, str):
             out = folder / name / "out"
             out.mkdir(parents=True)
-            flaws += asyncio.run(_checked(agent, name, play, command, out, stored))
+            with at(command) if at is not None else nullcontext() as address:
+                way = Address.parse(address) if address is not None else command
+                flaws += asyncio.run(_checked(agent, name, play, way, out, stored))
     return flaws
 
 
 async def _checked(
-    agent: LiveAgent, name: str, play: Play, command: Sequence[str], out: Path, stored: Stored | None
+    agent: LiveAgent, name: str, play: Play, command: Way, out: Path, stored: Stored | None
 ) -> list[Flaw]:
     ran, flaws = await play.run(agent, command, out)
     if not isinstance(ran.result, play.result):
@@ -299,14 +310,9 @@ async def _checked(
     return flaws
 
 
-async def _after_close(agent: LiveAgent, name: str, command: Sequence[str], out: Path) -> list[Flaw]:
+async def _after_close(agent: LiveAgent, name: str, command: Way, out: Path) -> list[Flaw]:
     """Closing is idempotent, leaves no process, and every control is rejected afterwards."""
-    from callsheet.live import Unopened, open_session
-    from callsheet.seam import Installed, Wish
-    from callsheet.testing.live_run import QUICK
-
-    installed = Installed(command=tuple(command), version=None, evidence="given by the test")
-    session = await open_session(agent, installed, Wish(cwd=str(out.parent)), out=out, limits=QUICK)
+    session = await open_session(agent, found_at(command), Wish(cwd=str(out.parent)), out=out, limits=QUICK)
     if isinstance(session, Unopened):
         return []
     pid = session.pid
@@ -324,6 +330,9 @@ async def _after_close(agent: LiveAgent, name: str, command: Sequence[str], out:
     ]
     if not isinstance(await session.start("again").result(), NotStarted):
         flaws.append(Flaw("result", name, "a turn began after the end"))
+    if pid is None:
+        kept = [] if first.how == "kept" else [Flaw("close", name, f"not ours, and it was {first.how}")]
+        return flaws + kept
     try:
         os.killpg(pid, 0)
     except ProcessLookupError:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import sys
 from base64 import b64decode
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ from msgspec import Raw
 
 from callsheet.harness._port import Desk
 from callsheet.harness._port.fold import Folding
+from callsheet.harness._port.live import Framed
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.acp import Fold
 from callsheet.records import Option, SourceEntry
@@ -303,6 +306,7 @@ class FakeAgent:
     name = "fake"
     kind = "acp"
     programs: tuple[str, ...] = ()
+    listens: Mapping[str, Framed] = MappingProxyType({"ws": "messages", "tcp": "lines", "unix": "lines"})
 
     def ask_version(self) -> tuple[str, ...]:
         """Its command plays a script and prints no version."""

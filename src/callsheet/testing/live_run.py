@@ -5,12 +5,14 @@ Owns ``run_turn`` and what it gives. Must never know: any one harness.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.harness._port.live import LiveAgent
-from callsheet.live import Closed, Limits, Session, Unopened, open_session
+from callsheet.live import Address, Closed, Limits, Session, Unopened, open_session
 from callsheet.live.answers import AnswerPort
 from callsheet.records import decode
 from callsheet.seam import Event, Installed, NotStarted, Recorded, TurnResult, Wish
@@ -55,7 +57,7 @@ After = Callable[[Session], Awaitable[None]]
 
 async def run_turn(
     agent: LiveAgent,
-    command: Sequence[str],
+    command: Sequence[str] | Address,
     out: Path,
     *,
     prompt: str = "Do it.",
@@ -70,7 +72,7 @@ async def run_turn(
 
     Args:
         agent: The adapter.
-        command: What starts the agent.
+        command: What starts the agent, or where it listens.
         out: Where the bundle goes.
         prompt: The prompt.
         cwd: The agent's folder; the one that ``out`` is in, if not given.
@@ -80,9 +82,8 @@ async def run_turn(
         limits: Bounds.
         version: The agent's version, as it would print it.
     """
-    installed = Installed(command=tuple(command), version=version, evidence="given by the test")
     wish = Wish(cwd=str((cwd or out.parent).absolute()), version=version)
-    session = await open_session(agent, installed, wish, out=out, port=port, limits=limits)
+    session = await open_session(agent, found_at(command, version), wish, out=out, port=port, limits=limits)
     if isinstance(session, Unopened):
         return Ran([], NotStarted(session.reason), [], None, session, [])
     events: list[Event] = []
@@ -102,6 +103,19 @@ async def run_turn(
         closed = await session.close()
     late = [event async for event in session.rest()]
     return Ran(events, result, late, closed, None, unwritten)
+
+
+def kill_agent(session: Session) -> None:
+    """Kills an agent that we started, as a system that is out of memory does."""
+    assert session.pid is not None, "the agent is not ours"
+    os.kill(session.pid, signal.SIGKILL)
+
+
+def found_at(command: Sequence[str] | Address, version: str | None = None) -> Installed | Address:
+    """An agent as ``open_session`` takes it."""
+    if isinstance(command, Address):
+        return command
+    return Installed(command=tuple(command), version=version, evidence="given by the test")
 
 
 def _stands(bundle: Path, event: Recorded) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -35,7 +33,7 @@ from callsheet.seam import (
     RequestOpened,
     TurnChanged,
 )
-from callsheet.testing.live_run import Ran
+from callsheet.testing.live_run import Ran, kill_agent
 from callsheet.testing.scripted_models.messages import Use, say
 
 sdk = pytest.importorskip("claude_agent_sdk", reason="needs the extra `live` (claude-agent-sdk)")
@@ -388,7 +386,7 @@ def test_an_interrupt_in_mid_message(house: MakeHouse) -> None:
 def test_an_agent_that_is_killed_in_mid_call(house: MakeHouse) -> None:
     async def kill(session: Session, event: Event) -> None:
         if isinstance(event, CallPreview) and event.running:
-            os.kill(session.pid, signal.SIGKILL)
+            kill_agent(session)
 
     with house([say(shell("k", "touch begun; sleep 30")), DONE], **ALLOWED) as at:
         ran = at.run(during=kill)

@@ -6,8 +6,11 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +20,22 @@ from callsheet.audit import audit_bundle
 from callsheet.harness import HARNESSES
 from callsheet.harness.codex import CODEX_AGENT
 from callsheet.library.folders import DiskFolder
-from callsheet.live import Limits
+from callsheet.live import Address, Limits, Session
 from callsheet.live.answers import AnswerPort
 from callsheet.records.bundle import Bundle
 from callsheet.rules import check_bundle
-from callsheet.seam import Chosen, Permission, RequestOpened, Waiting
+from callsheet.seam import Chosen, Event, OutputPreview, Permission, RequestOpened, Waiting
 from callsheet.testing.check_live import imports_alike
 from callsheet.testing.live_run import During, Ran, run_turn
-from callsheet.testing.scripted_models.responses import Call, ResponsesModel, Script
+from callsheet.testing.scripted_models.responses import Call, ResponsesModel, Say, Script, respond
 from callsheet.testing.scripted_models.serving import serving
 
+_INSTALLED = find_spec("codex_cli_bin")
+PROGRAM = Path(_INSTALLED.origin if _INSTALLED and _INSTALLED.origin else "x").parent / "bin" / "codex"
+"""Where it is; tests skip themselves where it is not."""
+DONE = respond(Say("Done."))
+TICKS = "i=0; while true; do i=$((i+1)); echo tick $i; sleep 0.2; done"
+"""A command that never ends."""
 LIMITS = Limits(version=20, handshake=30, acknowledge=5, leave=5, drain=2, sync=0.1)
 SETTINGS = """\
 model = "{model}"
@@ -61,6 +70,9 @@ shell_snapshot = false
 """
 
 
+Server = subprocess.Popen[bytes]
+
+
 class House(Struct):
     """A home of Codex, and the model that it talks to.
 
@@ -79,13 +91,17 @@ class House(Struct):
     model: ResponsesModel
 
     def run(
-        self, port: AnswerPort | None = None, during: During | None = None, *, limits: Limits = LIMITS
+        self,
+        port: AnswerPort | None = None,
+        during: During | None = None,
+        *,
+        at: Address | None = None,
+        limits: Limits = LIMITS,
     ) -> Ran:
         """One turn, through the live shell."""
-        command = (str(self.program),)
         turn = run_turn(
             CODEX_AGENT,
-            command,
+            at or (str(self.program),),
             self.out,
             prompt="Please do the task.",
             cwd=self.cwd,
@@ -94,6 +110,29 @@ class House(Struct):
             limits=limits,
         )
         return asyncio.run(turn)
+
+    @contextmanager
+    def listening(self, where: str = "ws://127.0.0.1:0", *options: str) -> Iterator[tuple[str, Server]]:
+        """Its app server at an address; gives the address, and the process."""
+        command = [str(self.program), "app-server", "--listen", where, *options]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=self.cwd) as server:
+            assert server.stderr is not None
+            try:
+                if where.startswith("ws:"):
+                    words = b"listening on: "
+                    where = (
+                        next(line for line in server.stderr if words in line).split(words)[1].decode().strip()
+                    )
+                else:
+                    path = Path(where.removeprefix("unix://"))
+                    while not path.exists():
+                        assert server.poll() is None, server.stderr.read()
+                        time.sleep(0.05)
+                # What it says further is read, or it would wait for that.
+                threading.Thread(target=server.stderr.read, daemon=True).start()
+                yield where, server
+            finally:
+                server.kill()
 
     def trust_hooks(self) -> None:
         """Trusts the hooks of its settings, as a person would, by their hashes."""
@@ -148,6 +187,19 @@ def living(
         yield House(home, cwd, out, program, scripted)
 
 
+def once(then: Callable[[Session], object]) -> Any:
+    """Does something once a command has shown its output."""
+    done = False
+
+    async def during(session: Session, event: Event) -> None:
+        nonlocal done
+        if not done and isinstance(event, OutputPreview) and "tick 3" in event.text:
+            done = True
+            then(session)
+
+    return during
+
+
 class Answering:
     """Answers permissions in turn, as a person would; may wait until several are open.
 
@@ -174,6 +226,9 @@ class Answering:
             self._all.set()
         await self._all.wait()
         return Chosen(option)
+
+
+MakeHouse = Callable[..., AbstractContextManager[House]]
 
 
 def shell(call_id: str, command: str, **more: Any) -> Call:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.live.codex.house import (
+    DONE,
+    PROGRAM,
+    TICKS,
     Answering,
     House,
+    MakeHouse,
     agrees_with_rollout,
     held,
-    living,
+    once,
     outputs_in,
     outside,
     shell,
@@ -28,12 +28,11 @@ from tests.live.codex.house import (
 
 from callsheet.audit import audit_bundle
 from callsheet.harness.codex import CODEX_AGENT
-from callsheet.live import Session, prepare
+from callsheet.live import prepare
 from callsheet.records.bundle import Bundle
 from callsheet.seam import (
     Answered,
     Completed,
-    Event,
     Installed,
     Interrupted,
     Lost,
@@ -45,12 +44,10 @@ from callsheet.seam import (
     ThoughtPreview,
     TurnChanged,
 )
-from callsheet.testing.live_run import Ran
+from callsheet.testing.live_run import Ran, kill_agent
 from callsheet.testing.scripted_models.responses import Call, Custom, Say, Think, respond
 
-codex_cli_bin = pytest.importorskip("codex_cli_bin", reason="needs the extra `live` (openai-codex-cli-bin)")
-PROGRAM = Path(codex_cli_bin.__file__).parent / "bin" / "codex"
-DONE = respond(Say("Done."))
+pytest.importorskip("codex_cli_bin", reason="needs the extra `live` (openai-codex-cli-bin)")
 ASKS = {"approval": "on-request", "sandbox": "workspace-write"}
 MCP = """
 import json, sys
@@ -67,15 +64,6 @@ for line in sys.stdin:
     if "id" in said:
         print(json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": answers.get(said["method"], {})}), flush=True)
 """
-
-MakeHouse = Callable[..., AbstractContextManager[House]]
-
-
-@pytest.fixture
-def house(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeHouse:
-    monkeypatch.setenv("CODEX_HOME", str(home / ".codex"))
-    monkeypatch.setenv("SCRIPTED_KEY", "none")
-    return lambda scripts, **settings: living(home, tmp_path, PROGRAM, scripts, **settings)
 
 
 def states(ran: Ran) -> list[str]:
@@ -316,22 +304,6 @@ def test_a_summary_is_shown_and_raw_reasoning_never(house: MakeHouse) -> None:
 # -- ends ---------------------------------------------------------------------------------------------------------
 
 
-def once(then: Callable[[Session], object]) -> Any:
-    """Does something once a command has shown its output."""
-    done = False
-
-    async def during(session: Session, event: Event) -> None:
-        nonlocal done
-        if not done and isinstance(event, OutputPreview) and "tick 3" in event.text:
-            done = True
-            then(session)
-
-    return during
-
-
-TICKS = "i=0; while true; do i=$((i+1)); echo tick $i; sleep 0.2; done"
-
-
 def test_an_interrupt_in_mid_command(house: MakeHouse) -> None:
     with house([respond(shell("i", TICKS, yield_time_ms=20000))]) as at:
         ran = at.run(during=once(lambda session: session.interrupt()))
@@ -346,7 +318,7 @@ def test_an_interrupt_in_mid_command(house: MakeHouse) -> None:
 
 def test_an_agent_that_is_killed_in_mid_call(house: MakeHouse) -> None:
     with house([respond(shell("k", TICKS, yield_time_ms=20000))]) as at:
-        ran = at.run(during=once(lambda session: os.kill(session.pid, signal.SIGKILL)))
+        ran = at.run(during=once(kill_agent))
         sheet = held(ran, at)
     assert isinstance(ran.result, Lost)
     assert ran.closed is not None

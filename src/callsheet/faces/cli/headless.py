@@ -16,13 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_never
 
+import msgspec
 from msgspec import Struct
 
 from callsheet.errors import SourceError, reason_of
 from callsheet.faces.cli.lines import JsonLines, Lines
 from callsheet.faces.cli.terminal import complain
 from callsheet.harness._port.live import LiveAgent
-from callsheet.live import Closed, Policy, Session, Turn, Unopened, open_session, prepare
+from callsheet.live import Address, Closed, Policy, Session, Turn, Unopened, open_session, prepare
 from callsheet.live.answers import AnswerPort
 from callsheet.seam import (
     Accepted,
@@ -46,6 +47,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     agent: LiveAgent
     command: tuple[str, ...] | None
+    at: Address | None = None
     wish: Wish
     prompt: str
     out: Path
@@ -79,8 +81,11 @@ def code_of(result: TurnResult) -> int:
 
 
 async def _run(wanted: Run) -> int:
-    found = await prepare(wanted.agent, wanted.command)
+    found = wanted.at or await prepare(wanted.agent, wanted.command)
+    version = None
     match found:
+        case Address():
+            pass
         case Missing():
             complain(f"{wanted.agent.name}: not found: {', '.join(found.looked_for)}")
             return NOTHING_RAN
@@ -88,16 +93,10 @@ async def _run(wanted: Run) -> int:
             complain(f"{wanted.agent.name}: {found.command[0]}: {found.reason}")
             return NOTHING_RAN
         case Installed():
-            pass
+            version = found.version
         case _:
             assert_never(found)
-    wish = Wish(
-        cwd=wanted.wish.cwd,
-        model=wanted.wish.model,
-        mode=wanted.wish.mode,
-        resume=wanted.wish.resume,
-        version=found.version,
-    )
+    wish = msgspec.structs.replace(wanted.wish, version=version)
     port = _port(wanted.answer)
     stop = _Stop()
     with stop.listening():
@@ -120,10 +119,17 @@ async def _run(wanted: Run) -> int:
         async for event in session.rest():
             await out.print(out.lines.event, event)
         await out.print(out.lines.end, closed)
-        for problem in closed.problems:
-            complain(problem)
-        complain(f"recorded in {closed.bundle}")
+        say_closed(closed, wanted.at)
         return code
+
+
+def say_closed(closed: Closed, at: Address | None) -> None:
+    """Says what a person should know of a closed session."""
+    for problem in closed.problems:
+        complain(problem)
+    if at is not None:
+        complain(f"{at.shown}: the connection is closed; the agent is not callsheet's, and was left running")
+    complain(f"recorded in {closed.bundle}")
 
 
 def _port(answer: str) -> AnswerPort:
@@ -243,9 +249,9 @@ class _Stop:
         self._asked = True
         receipt = session.interrupt()
         if isinstance(receipt, Accepted):
-            complain("interrupting; Ctrl-C again stops the agent")
+            complain(f"interrupting; Ctrl-C again {_again(session)}")
         else:
-            complain(f"cannot interrupt: {receipt.reason}; Ctrl-C again stops the agent")
+            complain(f"cannot interrupt: {receipt.reason}; Ctrl-C again {_again(session)}")
 
     def _told(self, number: int) -> None:
         self.code = 128 + number
@@ -256,6 +262,11 @@ class _Stop:
         self._early.set()
         if self._session is not None and self._closing is None:
             self._closing = asyncio.ensure_future(self._session.close())
+
+
+def _again(session: Session) -> str:
+    """What a second Ctrl-C does."""
+    return "stops the agent" if session.ours else "leaves the agent alone with it"
 
 
 class _Listening:

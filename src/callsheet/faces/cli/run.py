@@ -9,6 +9,7 @@ Must never know: protocols, processes.
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ import click
 
 if TYPE_CHECKING:
     from callsheet.faces.cli.headless import Run
+    from callsheet.harness._port.live import LiveAgent
+    from callsheet.live import Address
 
 ANSWERS = ("ask", "allow", "reject")
 
@@ -26,11 +29,9 @@ ANSWERS = ("ask", "allow", "reject")
 @click.argument("harness")
 @click.argument("prompt", required=False)
 @click.option("--agent", "command", metavar="COMMAND", help="What starts the agent (default: found in PATH).")
-@click.option(
-    "--cwd",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Where it works (default: here).",
-)
+@click.option("--at", metavar="ADDRESS", help="Where an agent listens that is running already.")
+@click.option("--token-env", metavar="NAME", help="Variable with the token that the agent at ADDRESS wants.")
+@click.option("--cwd", type=click.Path(path_type=Path), help="Where it works (default: here).")
 @click.option("--model", metavar="M", help="The model to ask for (default: the agent's own setting).")
 @click.option("--mode", metavar="M", help="The permission mode, in the agent's own word.")
 @click.option("--resume", metavar="ID", help="A session of the agent to go on with.")
@@ -47,6 +48,8 @@ def run(
     harness: str,
     prompt: str | None,
     command: str | None,
+    at: str | None,
+    token_env: str | None,
     cwd: Path | None,
     model: str | None,
     mode: str | None,
@@ -72,6 +75,7 @@ def run(
       callsheet run codex --json --answer allow -- 'Fix it.' | jq -c .type
       callsheet run acp --agent 'my-agent --acp' --plain -- 'What is here?'
       echo 'What is here?' | callsheet run claude-code --cwd ~/app -- -
+      callsheet run codex --at ws://127.0.0.1:4500 -- 'Why does the build fail?'
 
     Exit code 0: the turn was completed; 1: it failed, or nobody saw its end; 2: wrong usage, and --answer ask
     without a terminal; 3: the agent confirmed an interrupt; 4: nothing ran; 130: a second Ctrl-C stopped the agent.
@@ -84,14 +88,10 @@ def run(
     from callsheet.seam import Wish
 
     agent = agent_named(harness)
-    try:
-        words = shlex.split(command) if command else None
-    except ValueError as error:
-        raise UsageError(f"--agent {command}: {error}") from None
-    if words and "://" in words[0]:
-        raise UsageError(f"--agent {words[0]}: agents at an address are not supported; give a command")
-    if words is None and not agent.programs:
-        raise UsageError(f"{harness}: needs --agent COMMAND")
+    if at is None and token_env is not None:
+        raise UsageError("--token-env goes with --at")
+    address = _address(agent, at, token_env) if at is not None else None
+    words = _words(agent, command, at)
     if previews and not as_json:
         raise UsageError("--previews goes with --json")
     terminal = sys.stdin.isatty() and sys.stderr.isatty() and prompt != "-"
@@ -105,11 +105,14 @@ def run(
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if prompt == "-" else prompt
     if text is not None and not text.strip():
         raise UsageError("the prompt is empty")
-    folder = str((cwd or Path.cwd()).absolute())
+    folder = (cwd or Path.cwd()).absolute()
+    if at is None and not folder.is_dir():
+        raise UsageError(f"--cwd {cwd}: is no folder")
     wanted = headless.Run(
         agent=agent,
-        command=tuple(words) if words else None,
-        wish=Wish(cwd=folder, model=model, mode=mode, resume=resume),
+        command=words,
+        at=address,
+        wish=Wish(cwd=str(folder), model=model, mode=mode, resume=resume),
         prompt=text or "",
         out=out or bundles_folder(),
         answer=answer or ("ask" if terminal else "reject"),
@@ -119,9 +122,49 @@ def run(
     return _in_workbench(wanted) if shown else headless.run_headless(wanted)
 
 
+def _words(agent: LiveAgent, command: str | None, at: str | None) -> tuple[str, ...] | None:
+    """The command that starts the agent; None when it is to be looked for, or is running.
+
+    Raises:
+        UsageError: It cannot be read, or there is none.
+    """
+    from callsheet.errors import UsageError
+    from callsheet.live.address import shown_address
+
+    if command and at is not None:
+        raise UsageError("--agent and --at: either it is to be started, or it is running")
+    try:
+        words = tuple(shlex.split(command)) if command else None
+    except ValueError as error:
+        raise UsageError(f"--agent {command}: {error}") from None
+    if words and "://" in words[0]:
+        raise UsageError(f"--agent {shown_address(words[0])}: an address is given with --at")
+    if words is None and at is None and not agent.programs:
+        raise UsageError(f"{agent.name}: needs --agent COMMAND or --at ADDRESS")
+    return words
+
+
+def _address(agent: LiveAgent, at: str, token_env: str | None) -> Address:
+    """Where the agent listens.
+
+    Raises:
+        UsageError: Such agents do not listen there, or it is no address.
+    """
+    from callsheet.errors import UsageError
+    from callsheet.live import Address
+    from callsheet.live.opening import check_address
+
+    token = os.environ.get(token_env) if token_env is not None else None
+    if token_env is not None and token is None:
+        raise UsageError(f"--token-env {token_env}: there is no such variable")
+    address = Address.parse(at, token=token)
+    check_address(agent, address)
+    return address
+
+
 def _in_workbench(wanted: Run) -> int:
     """Runs the turn, and those that follow it, in the workbench; the exit code is that of the last one."""
-    from callsheet.faces.cli.headless import FAILED, NOTHING_RAN, code_of
+    from callsheet.faces.cli.headless import FAILED, NOTHING_RAN, code_of, say_closed
     from callsheet.faces.cli.terminal import complain
     from callsheet.faces.tui.app import run_workbench
     from callsheet.faces.tui.running import NotOpened, Running, Wanted
@@ -132,6 +175,7 @@ def _in_workbench(wanted: Run) -> int:
         Wanted(
             agent=wanted.agent,
             command=wanted.command,
+            at=wanted.at,
             wish=wanted.wish,
             prompt=wanted.prompt or None,
             out=wanted.out,
@@ -144,9 +188,7 @@ def _in_workbench(wanted: Run) -> int:
         complain(str(error))
         return NOTHING_RAN
     if running.closed is not None:
-        for problem in running.closed.problems:
-            complain(problem)
-        complain(f"recorded in {running.closed.bundle}")
+        say_closed(running.closed, wanted.at)
     if running.busy:
         return FAILED  # the person left while a turn ran: nobody saw its end
     return NOTHING_RAN if running.result is None else code_of(running.result)

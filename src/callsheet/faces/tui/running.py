@@ -14,11 +14,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 from msgspec import Struct
 
 from callsheet.errors import CallsheetError, SourceError, reason_of
 from callsheet.harness._port.live import LiveAgent
-from callsheet.live import Closed, Session, Turn, Unopened, open_session, prepare
+from callsheet.live import Address, Closed, Session, Turn, Unopened, open_session, prepare
 from callsheet.live.answers import AnswerPort
 from callsheet.records import Record, Unknown, decode
 from callsheet.rows.live import LiveRows
@@ -42,6 +43,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     Attributes:
         agent: The adapter.
         command: What starts the agent; found in PATH when not given.
+        at: Where it listens, if it is running already.
         wish: What is wanted of the session.
         prompt: The first prompt; asked for when there is none.
         out: Where the bundle goes.
@@ -50,6 +52,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     agent: LiveAgent
     command: tuple[str, ...] | None = None
+    at: Address | None = None
     wish: Wish
     prompt: str | None = None
     out: Path
@@ -153,18 +156,18 @@ class Running:
         """
         wanted = self.wanted
         name = wanted.agent.name
-        found = await prepare(wanted.agent, wanted.command)
+        found = wanted.at or await prepare(wanted.agent, wanted.command)
+        version = None
         match found:
+            case Address():
+                pass
             case Missing():
                 raise NotOpened(f"{name}: not found: {', '.join(found.looked_for)}")
             case Unusable():
                 raise NotOpened(f"{name}: {found.command[0]}: {found.reason}")
             case Installed():
-                pass
-        asked = wanted.wish
-        wish = Wish(
-            cwd=asked.cwd, model=asked.model, mode=asked.mode, resume=asked.resume, version=found.version
-        )
+                version = found.version
+        wish = msgspec.structs.replace(wanted.wish, version=version)
         try:
             opened = await open_session(wanted.agent, found, wish, out=wanted.out, port=wanted.port)
         except OSError as error:

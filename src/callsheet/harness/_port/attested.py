@@ -1,9 +1,9 @@
 """What a recorder itself knows of a live turn, written into the frame log and read back, live and on import alike.
 
-Owns the recorder's own lines (``{"dir":"recorder","ts":…}`` with ``launch``, ``preview``, ``turn`` or ``exit``), the
-member ``answered_by`` on the line of an answer (decision 16), and ``Attested``: a fold around a protocol's fold that
-adds what they say to its records, with a ref to the line that says it. So a record never holds a word of the
-recorder's without evidence, and a live turn and an import of its log end in the same records.
+Owns the recorder's own lines (``{"dir":"recorder","ts":…}`` with ``launch``, ``preview``, ``turn``, ``exit`` or
+``hangup``), the member ``answered_by`` on the line of an answer (decision 16), and ``Attested``: a fold around a
+protocol's fold that adds what they say to its records, with a ref to the line that says it. So a record never holds a
+word of the recorder's without evidence, and a live turn and an import of its log end in the same records.
 
 Must never know: the protocol.
 """
@@ -50,7 +50,8 @@ class Launch(Struct, kw_only=True, omit_defaults=True, rename="camel"):
     """How a session was started: what was asked for, never what the agent made of it.
 
     Attributes:
-        program: The program's name.
+        program: The program's name; none for an agent that was not started, but found at an address.
+        address: Where it was found, without credentials.
         version: What it printed of its version.
         switches: Reporting switches that were set (decision 14).
         model: The model asked for.
@@ -59,6 +60,7 @@ class Launch(Struct, kw_only=True, omit_defaults=True, rename="camel"):
     """
 
     program: str | None = None
+    address: str | None = None
     version: str | None = None
     switches: tuple[str, ...] = ()
     cwd: str | None = None
@@ -89,12 +91,27 @@ class Exit(Struct, kw_only=True):
     signal: str | None = None
 
 
-OwnFact = Launch | LastPreview | TurnEnd | Exit
+class Hangup(Struct, kw_only=True, omit_defaults=True):
+    """The end of the connection to an agent at an address.
+
+    Attributes:
+        by: Who closed it: ``agent`` or ``client``; absent when it was lost.
+        code: The code of a closed WebSocket.
+        reason: Why, in the words of who closed it, or of the system.
+    """
+
+    by: str | None = None
+    code: int | None = None
+    reason: str | None = None
+
+
+OwnFact = Launch | LastPreview | TurnEnd | Exit | Hangup
 _NAMES: dict[type[OwnFact], str] = {
     Launch: "launch",
     LastPreview: "preview",
     TurnEnd: "turn",
     Exit: "exit",
+    Hangup: "hangup",
 }
 
 

@@ -8,13 +8,17 @@ Must never know: processes, clocks, another harness.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Literal, Protocol
 
 from callsheet.harness._port import Desk
 from callsheet.harness._port.fold import Folding
 from callsheet.harness._port.veil import Veil
 from callsheet.records import SourceEntry
 from callsheet.seam import Driver, Qualified, Wish
+
+Framed = Literal["lines", "messages"]
+"""How frames are told apart at an address: a line each, or a message of a WebSocket each."""
 
 
 class LiveAgent(Protocol):
@@ -24,11 +28,14 @@ class LiveAgent(Protocol):
         name: Its word in ``callsheet run``.
         kind: Kind of its frame log.
         programs: Names that are looked for when no command is given, in order.
+        listens: Schemes of the addresses at which such agents listen, and how frames are told apart there; empty for
+            one that is only started.
     """
 
     name: str
     kind: str
     programs: tuple[str, ...]
+    listens: Mapping[str, Framed]
 
     def ask_version(self) -> tuple[str, ...]:
         """Arguments with which its program prints its version; empty when it has none."""

@@ -9,11 +9,14 @@ Must never know: how a process is started.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from callsheet import __version__
 from callsheet.harness._port import Desk
+from callsheet.harness._port.live import Framed
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.acp.client import Client
 from callsheet.harness.acp.fold import Fold
@@ -24,6 +27,11 @@ from callsheet.seam import Installed, Qualified, Unusable, Wish
 
 _VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+[\w.+-]*)")
 PRINTED_MOST = 500
+
+LISTENS: Mapping[str, Framed] = MappingProxyType(
+    {"ws": "messages", "wss": "messages", "tcp": "lines", "unix": "lines"}
+)
+"""The WebSocket of the protocol's draft of remote transports, and the lines of its standard streams on a socket."""
 
 
 class Speaks(Struct, frozen=True):
@@ -46,7 +54,9 @@ class AcpAgent(Struct):
         programs: Names that are looked for.
         speaks: Ways to start it; the first that fits its version.
         version: Arguments with which it prints its version; empty when it has none.
-        lends: It is offered our files and terminals: an agent that nobody knows may not work without.
+        lends: It is offered our files and terminals: an agent that nobody knows may not work without. One at an
+            address never is: what it may use is what there is where it runs.
+        listens: Where such agents listen.
     """
 
     name: str
@@ -55,6 +65,7 @@ class AcpAgent(Struct):
     version: tuple[str, ...] = ()
     lends: bool = False
     kind: str = KIND
+    listens: Mapping[str, Framed] = LISTENS
 
     def ask_version(self) -> tuple[str, ...]:
         """Arguments with which its program prints its version."""
@@ -73,7 +84,7 @@ class AcpAgent(Struct):
     def driver(self, wish: Wish) -> Client:
         """A client of this agent."""
         fitting = [way for way in self.speaks if not way.versions or in_ranges(way.versions, wish.version)]
-        return Client(wish, fitting[0].arguments, __version__, lends=self.lends)
+        return Client(wish, fitting[0].arguments, __version__, lends=self.lends and wish.at is None)
 
     def fold(self, desk: Desk, veil: Veil, sources: list[SourceEntry]) -> Fold:
         """The fold of frame logs, with nothing known beforehand."""

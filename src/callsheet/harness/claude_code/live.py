@@ -9,8 +9,11 @@ Must never know: how a process is started.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from callsheet.harness._port import Desk
+from callsheet.harness._port.live import Framed
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.claude_code.stream.client import HOOKS_SINCE, Client
 from callsheet.harness.claude_code.stream.fold import Fold
@@ -31,6 +34,7 @@ class ClaudeCodeAgent:
     name = "claude-code"
     kind = KIND
     programs: tuple[str, ...] = ("claude",)
+    listens: Mapping[str, Framed] = MappingProxyType({})
 
     def ask_version(self) -> tuple[str, ...]:
         """Arguments with which it prints its version."""

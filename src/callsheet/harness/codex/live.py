@@ -1,4 +1,4 @@
-"""Codex as an agent that can be run: its app server over standard streams.
+"""Codex as an agent that can be run: its app server over standard streams, or where it listens.
 
 Owns: the program's name, what its ``--version`` prints, and which versions were seen. What it does in a session is
 ``app_server.client``, what is made of it ``app_server.fold``.
@@ -9,9 +9,12 @@ Must never know: how a process is started.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from callsheet import __version__
 from callsheet.harness._port import Desk
+from callsheet.harness._port.live import Framed
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.codex.app_server.client import Client
 from callsheet.harness.codex.app_server.fold import Fold
@@ -25,6 +28,9 @@ SEEN = "0.98.0..0.171.0"
 _VERSION = re.compile(r"(?<![\w.])(\d+\.\d+[\w.+-]*)")
 PRINTED_MOST = 500
 
+LISTENS: Mapping[str, Framed] = MappingProxyType({"ws": "messages", "wss": "messages", "unix": "messages"})
+"""``codex app-server --listen``: a WebSocket, over a socket of the file system too."""
+
 
 class CodexAgent:
     """The entry of ``LIVE`` (``harness._port.live.LiveAgent``)."""
@@ -32,6 +38,7 @@ class CodexAgent:
     name = "codex"
     kind = KIND
     programs: tuple[str, ...] = ("codex",)
+    listens: Mapping[str, Framed] = LISTENS
 
     def ask_version(self) -> tuple[str, ...]:
         """Arguments with which it prints its version."""
