@@ -115,3 +115,27 @@ def test_what_cannot_be_compared(bundle: Path, tmp_path: Path, capsys: pytest.Ca
         assert (code, out) == (2, "")
         assert err.startswith("callsheet: ")
         assert err.count("\n") == 1
+
+
+OTHER = STORED.with_name("858837b5-8915-443b-bfa2-93fd580a1421.jsonl")
+
+
+def test_two_sessions_are_called_so_before_anything_else(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, STORED, OTHER)
+    assert (code, err) == (1, "")
+    head = "".join(out.splitlines()[2:4])
+    assert head.startswith("not two readings of one session")
+    assert SESSION in head
+    assert OTHER.stem in head
+    code, out, err = run(capsys, STORED, OTHER, "--json")
+    assert code == 1
+    assert err.startswith("callsheet: not two readings of one session")
+    assert all("agree" in line or "why" in line for line in map(json.loads, out.splitlines()))
+
+
+def test_the_words_fit_where_there_is_little_room(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    _, out, _ = run(capsys, STORED, OTHER)
+    assert max(map(width, out.splitlines())) <= 40

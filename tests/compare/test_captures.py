@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from callsheet.compare import Side, compare, match
+from callsheet.compare import Side, compare, match, strangers
 from callsheet.compare.facts import facts_of
 from callsheet.library.importing import Imported, import_sources
 from callsheet.records.bundle import Bundle
@@ -172,6 +172,7 @@ def test_readings_agree_and_the_page_says_what_each_lacks(
     for name, live, stored in both(pairs, shared / "captures", tmp_path):
         count += 1
         with side(live) as left, side(stored) as right:
+            assert strangers(left, right) is None, name
             contradicted += [
                 (name, told.path, told.left, told.right)
                 for call in compare(left, right)

@@ -20,7 +20,7 @@ from msgspec import UNSET
 
 from callsheet.errors import CallsheetError
 from callsheet.pairing import Pairing, Place
-from callsheet.records import Record, Session, ToolCall, ToolResult
+from callsheet.records import Message, Record, Session, ToolCall, ToolResult
 from callsheet.records.stream import Entry, read_stream
 from callsheet.registry import of_session
 from callsheet.wire.blobs import digest
@@ -81,6 +81,9 @@ class Side:
 
     Attributes:
         calls: Its calls, in the order of the streams.
+        sessions: Ids of its sessions, as the source gave them; not those of agents that they started.
+        agents: Names of the agents of these.
+        prompts: Digests of what a person wrote in them.
         bad: Lines that are no legal records.
     """
 
@@ -93,6 +96,9 @@ class Side:
         self._roots: dict[str, dict[str, str]] = {}
         self._rewritten: set[str] = set()
         self.calls: list[Call] = []
+        self.sessions: set[str] = set()
+        self.agents: set[str] = set()
+        self.prompts: set[str] = set()
         self.bad = 0
         self._agents: dict[str, None] = {}
         self._kinds: dict[str, None] = {}
@@ -133,6 +139,7 @@ class Side:
         roots = self._roots[stream] = {}
         calls: dict[int, Call] = {}
         ran: dict[int, str] = {}
+        below = False
         for entry in read_stream(self._file(stream), stream):
             place = Place(entry.line.offset, len(entry.line.data))
             if not isinstance(entry, Entry):
@@ -148,8 +155,11 @@ class Side:
                 if record.exec is not None and record.exec.command is not None:
                     ran[number] = digest(msgspec.json.encode(words_of(record.exec.command)))
             elif isinstance(record, Session):
+                below = record.parent is not None
                 self._note(stream, record)
                 roots.update(record.roots or {})
+            elif isinstance(record, Message) and record.author == "user" and not below:
+                self.prompts |= _said(record)
         for call in calls.values():
             answer = pairing.result(call.call_id)
             self.calls.append(call if answer is None else call._replace(ran=ran.get(answer, "")))
@@ -158,6 +168,9 @@ class Side:
         agent = record.agent
         kinds = [source.kind for source in record.sources or ()]
         registry = of_session(agent.name if agent is not None else None, kinds)
+        if record.parent is None:
+            self.sessions |= {record.native_session_id} if record.native_session_id else set()
+            self.agents |= {agent.name} if agent is not None else set()
         if agent is not None:
             rules = registry.agent if registry is not None else []
             if any(rule.rewrites for rule in rules if rule.name == agent.name):
@@ -230,6 +243,12 @@ def _call(stream: str, number: int, record: ToolCall) -> Call:
         record.name,
         _asked(record),
     )
+
+
+def _said(record: Message) -> set[str]:
+    """A digest of what a person wrote, however the blanks around it were kept; none where that is nothing."""
+    words = " ".join(" ".join(part.text or "" for part in record.content or ()).split())
+    return {digest(words.encode("utf-8", "surrogatepass"))} if words else set()
 
 
 def _asked(record: ToolCall) -> str:

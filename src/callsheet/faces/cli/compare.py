@@ -1,7 +1,7 @@
 """``callsheet compare LEFT RIGHT``: two readings of one run, call by call.
 
-Owns how a comparison is printed and the exit code: 0 nothing contradicts, 1 something does, 2 a reading cannot be
-read.
+Owns how a comparison is printed and the exit code: 0 nothing contradicts, 1 something does, or the readings are of two
+sessions, 2 a reading cannot be read.
 
 Must never know: how calls are matched, what a fact is; it only prints what ``callsheet.compare`` yields.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import click
 import msgspec
 
-from callsheet.compare import Compared, Side
+from callsheet.compare import Compared, Side, Strangers, strangers
 from callsheet.compare import compare as compared
 from callsheet.errors import UsageError
 from callsheet.faces.cli.agents import finish_recording
@@ -26,7 +26,7 @@ from callsheet.faces.cli.named import Named
 from callsheet.faces.cli.terminal import Bar, Printer, complain, sheet_width, write_json
 from callsheet.library.opening import Reading, bundles_in, native_files, open_sessions
 from callsheet.paint import Line, Span, Style, visible
-from callsheet.paint.cells import cut
+from callsheet.paint.cells import cut, wrap
 from callsheet.paint.cells import width as cell_width
 from callsheet.paint.span import packed
 from callsheet.records.bundle import is_bundle
@@ -43,7 +43,8 @@ def compare(left: str, right: str, as_json: bool) -> int:
 
     LEFT and RIGHT are bundles, or whatever else holds one session (a stream, a stored file, a frame log):
     a live run and the file that it left, say. Calls are matched by their ids, else by what was asked for,
-    never by position. Said of each call is what only one reading has, and what contradicts.
+    never by position. Said of each call is what only one reading has, and what contradicts; and before all,
+    if they are not readings of one session.
 
     \b
     Examples:
@@ -61,8 +62,11 @@ def compare(left: str, right: str, as_json: bool) -> int:
         seen: Counter[str] = Counter()
         printer = Printer(sys.stdout)
         width = sheet_width(None)
+        apart = strangers(*sides)
+        if apart is not None and as_json:
+            complain(_apart(apart))
         if not as_json:
-            for line in _head((left, right), sides, width):
+            for line in _head((left, right), sides, apart, width):
                 printer.line(line)
         for call in compared(*sides):
             seen[_kind(call)] += 1
@@ -75,7 +79,7 @@ def compare(left: str, right: str, as_json: bool) -> int:
         if not as_json:
             for line in _foot(seen, sides, width):
                 printer.line(line)
-    return 1 if seen["contradictions"] else 0
+    return 1 if seen["contradictions"] or apart is not None else 0
 
 
 def _opened(stack: ExitStack, source: str, progress: Any) -> Side:
@@ -103,8 +107,7 @@ def _opened(stack: ExitStack, source: str, progress: Any) -> Side:
 # -- text -----------------------------------------------------------------------------------------------------------
 
 
-def _head(names: tuple[str, str], sides: list[Side], width: int) -> Iterator[Line]:
-
+def _head(names: tuple[str, str], sides: list[Side], apart: Strangers | None, width: int) -> Iterator[Line]:
     for which, name, side in zip(_SIDES, names, sides, strict=True):
         kinds = f" ({', '.join(side.head.kinds)})" if side.head.kinds else ""
         told = cut(visible(f"{side.head.agent}{kinds}"), width - 8)
@@ -112,7 +115,21 @@ def _head(names: tuple[str, str], sides: list[Side], width: int) -> Iterator[Lin
         path = visible(name)
         path = path if cell_width(path) <= room else cut("…" + path[1 - room :], room) if room > 8 else ""
         yield [Span(f"{which:6}", "label"), Span(told, "strong"), Span("  "), Span(path, "place")]
+    if apart is not None:
+        for piece in wrap(visible(_apart(apart)), width):
+            yield [Span(piece, "bad")]
     yield [Span("─" * width, "quiet")]
+
+
+def _apart(apart: Strangers) -> str:
+    """That two readings are of two sessions, and what shows it."""
+    ids = [_named(ids) for ids in (apart.left, apart.right)]
+    which = f" ({ids[0]} left, {ids[1]} right)" if all(ids) else ""
+    return f"not two readings of one session{which}: {', '.join(apart.signs)}"
+
+
+def _named(ids: tuple[str, ...]) -> str:
+    return ids[0] + (f" and {len(ids) - 1:,} more" if len(ids) > 1 else "") if ids else ""
 
 
 def _kind(call: Compared) -> str:
@@ -192,7 +209,7 @@ def _foot(seen: Counter[str], sides: list[Side], width: int) -> Iterator[Line]:
         if number
         else "nothing contradicts",
     ]
-    yield [Span(" · ".join(words), "bad" if number else "")]
+    yield from packed([Span(word, "bad" if number else "") for word in words], width)
     for which, side in zip(_SIDES, sides, strict=True):
         if side.bad:
             yield [Span(f"{which}: {side.bad:,} lines are no legal records", "bad")]
