@@ -110,14 +110,12 @@ def imported(bundle: Path, made: Path) -> list[dict[str, Any]]:
 
 
 def told(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What records say in the end, without their numbers and the title, which only a whole log can tell beforehand."""
+    """What records say in the end, without their numbers, and where they were read."""
     old = {one.get("supersedes") for one in found if one["type"] == "subagent"}
     return [
-        {name: value for name, value in one.items() if name not in ("id", "seq", "supersedes")}
+        {name: value for name, value in one.items() if name not in ("id", "seq", "supersedes", "sources")}
         for one in found
-        if one.get("nativeType") != "session/update/session_info_update"
-        and one["type"] != "session"
-        and not (one["type"] == "subagent" and one["id"] in old)
+        if not (one["type"] == "subagent" and one["id"] in old)
     ]
 
 
@@ -144,7 +142,6 @@ def test_everything_that_the_protocol_has(version: int, tmp_path: Path) -> None:
     assert {one["decision"] for one in asked} == {"allow_once"}
     forms = [one["status"] for one in found if one["type"] == "input_request" and one["status"] != "pending"]
     assert forms == ["declined", "declined"]
-    # An import knows the title before it begins; a recorder keeps the frame that told it.
     again = imported(run.bundle, tmp_path)
     assert [one["title"] for one in again if one["type"] == "session" and "title" in one] == ["Everything"]
     assert told(found) == told(again)

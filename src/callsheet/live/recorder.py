@@ -127,6 +127,15 @@ class Book:
         written, self.held = self.held, []
         return written
 
+    def complete(self) -> bool:
+        """Writes heads anew that were completed since; whether there were any. Nothing is folded any more.
+
+        Raises:
+            OSError: One cannot be written.
+        """
+        completed = [stream.id for stream in self.streams.values() if stream.complete()]
+        return bool(completed)
+
     def entries(self, *, final: bool) -> list[StreamEntry]:
         """What the manifest says of the streams, the session's own first."""
         found = [
@@ -135,7 +144,7 @@ class Book:
                 file=f"streams/{stream.id}.jsonl",
                 parent=stream.parent,
                 records=stream.records if final else None,
-                sha256=stream.file.sha256 if final else None,
+                sha256=stream.sha256 if final else None,
             )
             for stream in self.streams.values()
         ]
@@ -281,7 +290,7 @@ class Recorder:
         """A record's line again."""
         for stream in self._book.streams.values():
             if stream.id == spot.stream:
-                return stream.file.read(spot.offset, spot.size)
+                return stream.read(spot)
         raise SourceError(f"no stream {spot.stream}", path=str(self.folder))
 
     def close(self) -> list[Written]:
@@ -299,6 +308,7 @@ class Recorder:
             what = "frames had places masked before they were written"
             self._book.desk.diagnose("masked", f"{self.masked:,} {what}", self._book.source)
         self.sync()
+        self._book.complete()
         seal(self.folder, self._book, self._source(), self._log.path)
 
     def release(self) -> None:

@@ -23,6 +23,7 @@ from callsheet.errors import SourceError, UsageError
 from callsheet.harness import live_agents
 from callsheet.harness._port.live import LiveAgent
 from callsheet.live.recorder import LOG, PACKED, Book, seal, take_lock
+from callsheet.live.streams import GrowingStream
 from callsheet.records.bundle import Bundle, NativeSource, is_bundle
 from callsheet.wire.files import AtomicFile, read_chunks
 from callsheet.wire.inflate import Torn, inflate
@@ -99,14 +100,17 @@ def _recover(path: Path, agents: Iterable[LiveAgent]) -> Recovered:
                 book.flush()
         book.close()
         book.flush()
-        added, same = 0, True
+        added, alike = 0, set()
         for stream in book.streams.values():
-            old, new = path / "streams" / f"{stream.id}.jsonl", stream.file.path
-            count, begins_alike = _compare(old, new)
+            count, begins_alike = _compare(path, stream)
             added += stream.records - count
-            same = same and begins_alike
+            alike |= {stream.id} if begins_alike else set()
             stream.file.sync()
             stream.file.close()
+        if book.complete():
+            # The recorder may have come as far as this, too.
+            alike |= {stream.id for stream in book.streams.values() if _compare(path, stream)[1]}
+        same = len(alike) == len(book.streams)
         if not same:
             book.desk.diagnose("recovered_anew", "records made before came out otherwise this time")
         book.desk.diagnose(
@@ -144,8 +148,9 @@ def _unpack(packed: Path, log: Path) -> None:
             pass  # what came out before the damage is what there is
 
 
-def _compare(old: Path, new: Path) -> tuple[int, bool]:
-    """How many whole lines a stream had, and whether the new one begins with them."""
+def _compare(path: Path, stream: GrowingStream) -> tuple[int, bool]:
+    """How many whole lines a stream of a bundle had, and whether the new one begins with them."""
+    old, new = path / "streams" / f"{stream.id}.jsonl", stream.file.path
     if not old.exists():
         return 0, True
     whole = 0

@@ -1,4 +1,4 @@
-"""Files of a bundle that is still being written: appended to, whole lines only, never rewritten.
+"""Files of a bundle that is still being written: appended to, whole lines only; at the end a head may be rewritten.
 
 Owns ``Appended`` (a file that grows, its size and digest, and what happens when the disk is full: the last whole line
 stays the last) and ``GrowingStream`` (records of one stream with ``seq`` and id, and where each stands).
@@ -14,8 +14,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from callsheet.records import ENCODER, Record, decode
-from callsheet.wire.files import private_folder
+from callsheet.records import ENCODER, Record, Session, decode
+from callsheet.wire.files import AtomicFile, private_folder, read_chunks
 
 
 class Spot(NamedTuple):
@@ -129,6 +129,9 @@ class GrowingStream:
         self.parent = parent
         self.records = 0
         self.file = Appended(folder / "streams" / f"{name}.jsonl")
+        self._head: tuple[Session, bytes] | None = None
+        self._more = 0
+        self._sha256: str | None = None
 
     def put(self, record: Record) -> Written:
         """Takes a record, to be written with the next flush; gives it back as a reader of the stream reads it.
@@ -140,7 +143,44 @@ class GrowingStream:
             record.id = f"r{record.seq}"
         self.records += 1
         line = ENCODER.encode(record)
+        if isinstance(record, Session) and not record.seq:
+            self._head = record, line
         spot = Spot(self.id, self.file.put(line + b"\n"), len(line) + 1)
         read = decode(line)
         assert isinstance(read, Record), "we wrote a record of a known type"
         return Written(spot, read)
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the file."""
+        return self._sha256 or self.file.sha256
+
+    def read(self, spot: Spot) -> bytes:
+        """A record's line again."""
+        if not spot.offset:
+            return self.file.read(0, spot.size + self._more)
+        return self.file.read(spot.offset + self._more, spot.size)
+
+    def complete(self) -> bool:
+        """Writes the head anew if its session record was completed since; whether it was. Nothing is put any more.
+
+        Raises:
+            OSError: It cannot be written; the file is as it was.
+        """
+        if self._head is None:
+            return False
+        record, before = self._head
+        line = ENCODER.encode(record)
+        if line == before:
+            return False
+        hashed = hashlib.sha256(line + b"\n")
+        with self.file.path.open("rb") as old, AtomicFile(self.file.path, sync=True) as new:
+            new.write(line + b"\n")
+            old.seek(len(before) + 1)
+            for chunk in read_chunks(old):
+                hashed.update(chunk)
+                new.write(chunk)
+        self._head = record, line
+        self._more += len(line) - len(before)
+        self._sha256 = hashed.hexdigest()
+        return True

@@ -28,6 +28,7 @@ from callsheet.harness.acp.replies import Replies
 from callsheet.harness.acp.shapes import LogLine, frames_of, log_reading, received
 from callsheet.harness.acp.talk import Talk
 from callsheet.harness.acp.terminals import Terminals
+from callsheet.harness.acp.titles import UPDATE, Titles
 from callsheet.harness.acp.updates import GOES_ON, UPDATES, Context
 from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
@@ -93,6 +94,7 @@ class SessionFold(Struct):
     talk: Talk
     asks: Asks
     agents: Agents
+    titles: Titles
     replies: Replies = field(default_factory=Replies)
     head: set[tuple[str, int | None]] = field(default_factory=set)
     lived: bool = False
@@ -200,6 +202,7 @@ class Fold:
         if not any(name is not None and ref.role == "start" for ref in refs) and self._here is not None:
             # No frame of this log began the session: the one at hand is the first that names it.
             cited.append(self._here)
+        before = len({(ref.source, ref.offset, ref.pointer) for ref in cited})
         if key in known.titles:
             record.title, ref = known.titles[key]
             cited.append(ref)
@@ -224,7 +227,8 @@ class Fold:
         )
         asks = Asks(pen, calls, self._registry)
         agents = Agents(pen, self._registry, self._has_stream)
-        session = SessionFold(name, pen, terminals, calls, Talk(pen, self._registry), asks, agents)
+        titles = Titles(record, before, known=key in known.titles)
+        session = SessionFold(name, pen, terminals, calls, Talk(pen, self._registry), asks, agents, titles)
         session.head = {(ref.source, ref.line) for ref in cited if ref.role != MEMBER}
         self._sessions[name] = session
         if name is not None:
@@ -302,7 +306,7 @@ class Fold:
         if frame.method is None:
             mapped = request is not None and self._answer(session, frame, request)
         elif frame.method == "session/update":
-            kind, mapped = self._update(session, frame)
+            kind, mapped = self._update(session, frame, alone)
         else:
             mapped = self._call(session, frame)
         mapped = mapped or (source.id, unit.line.number) in session.head
@@ -488,13 +492,16 @@ class Fold:
 
     # -- updates ------------------------------------------------------------------------------------------------
 
-    def _update(self, session: SessionFold, frame: Frame) -> tuple[str, bool]:
+    def _update(self, session: SessionFold, frame: Frame, alone: bool) -> tuple[str, bool]:
         update = members_of(members_of(frame.params).get("update", ABSENT))
         name = text_of(update.get("sessionUpdate", ABSENT)) or "?"
         pointer = f"{frame.pointer}/params/update"
         kind = f"session/update/{name}"
         if not frame.from_agent:
             return kind, False
+        if name == UPDATE:
+            part = None if alone else frame
+            return kind, session.titles.told(session.pen, update, pointer, lambda pen: _keep(pen, kind, part))
         handler = UPDATES.get(name)
         if session.replaying and session.replay_known and self._repeats(session, name, update):
             return f"{kind} (replay)", False

@@ -22,6 +22,7 @@ from callsheet.harness.acp.fold import SESSIONS_MOST, WAITING_MOST, Known, agent
 from callsheet.harness.acp.replies import Replies
 from callsheet.harness.acp.secrets import words_of
 from callsheet.harness.acp.shapes import LogLine, frames_of, log_reading
+from callsheet.harness.acp.titles import UPDATE, title_in
 from callsheet.records import Ref, SourceEntry
 from callsheet.wire.blobs import digest
 
@@ -148,10 +149,12 @@ class Survey:
         if name in MARKS:
             self._mark(MARKS[name])
         known.replied.update((session, call) for call in self._replies_in(session).told(name, update))
-        if name == "session_info_update":
-            title = text_of(update.get("title", ABSENT))
+        if name == UPDATE:
+            title = title_in(update)
             if title:
                 known.titles[session] = (title, self._ref(unit, f"{frame.pointer}/params/update"))
+            elif title is not None:
+                known.titles.pop(session, None)
         elif name == "subagent_update":
             child = text_of(update.get("sessionId", ABSENT))
             if child and child != session:
