@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.pairing.words import Verdict, verdict_of
-from callsheet.records import InputRequest, Message, Permission, Plan, Reasoning, Record
+from callsheet.records import InputRequest, Message, Option, Permission, Plan, Reasoning, Record
 from callsheet.rows.context import Context, View
 from callsheet.rows.decisions import permission_shown
 from callsheet.rows.row import Row, RowKind, State
@@ -119,6 +119,15 @@ def permission_row(context: Context, number: int, permission: Permission) -> Row
     text = "\n".join(_permission_lines(permission))
     row.output = bound(text, context.limits.text, "permission") if text else None
     return row
+
+
+def option_words(option: Option) -> str:
+    """An option in the agent's words, with what it does where they do not tell."""
+    kind = (option.kind or "").replace("_", " ")
+    if not option.name:
+        return kind or option.option_id
+    does = kind.partition(" ")[0]
+    return option.name if does in option.name.lower() else f"{kind}: {option.name}"
 
 
 def _permission_lines(permission: Permission) -> Iterator[str]:

@@ -20,6 +20,7 @@ from msgspec import Raw
 
 from callsheet.live.forms import Field, Misfit, fields_of
 from callsheet.paint.safe import visible
+from callsheet.rows.talk import option_words
 from callsheet.seam import (
     Answer,
     Answered,
@@ -95,7 +96,7 @@ class TerminalPort:
             if words:
                 _say(f"    {words}")
         for number, option in enumerate(request.options, 1):
-            _say(f"  {number}  {option.name or option.option_id}")
+            _say(f"  {number}  {option_words(option)}")
         while True:
             words = (await self._read("choose: ")).strip()
             if not words:

@@ -17,7 +17,7 @@ from msgspec import Raw
 from callsheet.live.forms import Misfit, fields_of
 from callsheet.paint import Line, Span, visible
 from callsheet.paint.cells import cut, wrap
-from callsheet.records import Option
+from callsheet.rows.talk import option_words
 from callsheet.seam import (
     Answer,
     Answered,
@@ -75,7 +75,7 @@ class Ask:
         request = self.request
         match request:
             case Permission():
-                return [_label_of(option) for option in request.options]
+                return [option_words(option) for option in request.options]
             case Questions():
                 question = request.questions[self._step]
                 return [option.label for option in question.options or ()]
@@ -273,15 +273,6 @@ class Ask:
             self._begin()
             return None
         return FormFilled(Raw(msgspec.json.encode(self._content))) if self._content else Declined()
-
-
-def _label_of(option: Option) -> str:
-    """The option in the agent's words, with what it does where they do not tell."""
-    kind = (option.kind or "").replace("_", " ")
-    if not option.name:
-        return kind or option.option_id
-    does = kind.partition(" ")[0]
-    return option.name if does in option.name.lower() else f"{kind}: {option.name}"
 
 
 def _value_of(option: Any) -> str:
