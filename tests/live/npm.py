@@ -55,7 +55,8 @@ OPENCODE = Package(f"opencode-{_SYSTEM}", "1.18.33", "bin/opencode")
 CODEX = Package("@agentclientprotocol/codex-acp", "2.6.0", "dist/index.js")
 GEMINI = Package("@google/gemini-cli", "0.61.0", "bundle/gemini.js")
 OPENCLAW = Package("openclaw", "2026.9.6", "openclaw.mjs")
-PACKAGES = (SDK, NODE, CLAUDE, OPENCODE, CODEX, GEMINI, OPENCLAW)
+WS = Package("ws", "8.23.0", "wrapper.mjs")
+PACKAGES = (SDK, NODE, CLAUDE, OPENCODE, CODEX, GEMINI, OPENCLAW, WS)
 
 
 def fetch(package: Package) -> str | None:
