@@ -51,7 +51,7 @@ def compare(left: str, right: str, as_json: bool) -> int:
       callsheet compare out/live out/stored
       callsheet compare frames.jsonl ~/.codex/sessions/…/rollout-….jsonl --json
 
-    Exit code 0: nothing contradicts; 1: something does; 2: a reading cannot be read.
+    Exit code 0: nothing contradicts; 1: something does, or they are of two sessions; 2: a reading cannot be read.
     """  # noqa: D301
     if left == right == "-":
         raise UsageError("standard input can be read only once")
