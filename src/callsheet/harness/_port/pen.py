@@ -133,7 +133,7 @@ class Pen:
         self._here: Ref | None = None
         self._roots = sorted(roots.items(), key=lambda item: -len(item[1]))
         self._last: dict[str, str] = {}
-        self._digests: dict[tuple[str, int], str] = {}
+        self._digests: dict[tuple[str, int, int], str] = {}
 
     def take(
         self,
@@ -177,20 +177,19 @@ class Pen:
         """Where the unit at hand stands, and its digest: the same for every record of it."""
         unit = self.unit
         line, start, data = unit.line, unit.start, unit.data
-        if isinstance(line, Veiled):
-            data = line.original[start : start + len(data)]
-        return Ref(
-            source=self.source.id,
-            line=line.number,
-            offset=line.offset + start,
-            bytes=len(data),
-            sha256=_sha256(data).hexdigest(),
-        )
+        source, offset, size = self.source.id, line.offset + unit.start, len(data)
+        # A record of a line before may have cited it already.
+        sha256 = self._digests.get((source, offset, size)) if self._digests else None
+        if sha256 is None:
+            if isinstance(line, Veiled):
+                data = line.original[start : start + size]
+            sha256 = _sha256(data).hexdigest()
+        return Ref(source=source, line=line.number, offset=offset, bytes=size, sha256=sha256)
 
     def place(self, place: Place, role: str, pointer: str | None = None, sha256: str | None = None) -> Ref:
         """A ref to another unit, read again for its digest unless that is given."""
         if sha256 is None:
-            key = (place.source.id, place.offset)
+            key = (place.source.id, place.offset, place.size)
             sha256 = self._digests.get(key)
             if sha256 is None:
                 # Many results of one message cite one request.

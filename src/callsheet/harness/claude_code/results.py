@@ -240,10 +240,10 @@ class Results:
         content: Any = None
         exact: Any = None
         if delivered.blob is not None:
-            data = pen.desk.read(pen.source, delivered.blob.offset, delivered.blob.size)
             role = "sent" if delivered.source == "blob" else "proof"
             record.native.refs.append(pen.place(Place(pen.source, *delivered.blob), role, delivered.pointer))
             if delivered.source == "blob":
+                data = pen.desk.read(pen.source, delivered.blob.offset, delivered.blob.size)
                 try:
                     content = follow(lossless.decode(data), f"{delivered.pointer}/content")
                 except lossless.NotJson:
