@@ -109,7 +109,10 @@ def grid(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 
 
 def chat_line(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
-    """The name of a line of a chat that nothing maps: its type, or what it changes."""
+    """The name of a line of a chat, or of an entry in one, that nothing maps: its type, or what it changes."""
+    if cite.pointer:
+        kind = follow(cite.part, "/type")
+        return kind if isinstance(kind, str) and kind else "entry"
     root = cite.root if isinstance(cite.root, dict) else {}
     if "$rewindTo" in root:
         return "$rewindTo"

@@ -32,3 +32,31 @@ def test_an_entry_without_content_says_nothing(tmp_path: Path) -> None:
     path.write_text(json.dumps(chat))
     found = held(path, tmp_path / "out", "gemini")
     assert [one["author"] for one in found if one["type"] == "message"] == ["user"]
+
+
+def test_an_entry_of_a_document_that_nothing_maps_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "session-1.json"
+    odd = [{"id": "m1", "content": "No type."}, "words", 5, {"id": "m2", "type": "later", "content": "Hm."}, {}]
+    chat = {**HEAD, "messages": [message("user", content="Hi."), *odd, message("gemini", content="Ho.")]}
+    path.write_text(json.dumps(chat))
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["author"] for one in found if one["type"] == "message"] == ["user", "model"]
+    kept = [one for one in found if one["type"] == "unmapped"]
+    assert [one["value"] for one in kept] == odd
+    assert [one["nativeType"] for one in kept] == ["entry", "entry", "entry", "later", "entry"]
+    assert [one["native"]["refs"][0]["pointer"] for one in kept] == [f"/messages/{at}" for at in range(1, 6)]
+
+
+def test_messages_that_are_no_list_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "session-1.json"
+    path.write_text(json.dumps({**HEAD, "messages": {"a": 1}}))
+    kept = [one for one in held(path, tmp_path / "out", "gemini") if one["type"] == "unmapped"]
+    assert [one["value"] for one in kept] == [{"a": 1}]
+
+
+def test_what_nothing_maps_is_kept_once_however_often_it_is_logged(tmp_path: Path) -> None:
+    path = tmp_path / "session-1.jsonl"
+    again = {"$set": {"messages": [message("user", content="Hi."), {"id": "m9", "type": "later"}]}}
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in (HEAD, again, again, {**again, "more": 1})))
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["value"] for one in found if one.get("nativeType") == "later"] == [{"id": "m9", "type": "later"}]

@@ -74,6 +74,7 @@ class Chat:
         self._told: dict[str, Told] = {}
         self._orphans: set[str] = set()
         self._anonymous = 0
+        self._again = False
 
     def line(self, unit: Unit[ChatLine]) -> None:
         """Writes the records of a unit; the pen has taken it."""
@@ -82,7 +83,10 @@ class Chat:
             pen.unmapped("line", Raw(one_line(unit.data)) if unit.exact is None else None)
             return
         for entry in entries_of(unit):
+            written, self._again = pen.written, False
             self._entry(entry)
+            if entry.pointer and pen.written == written and not self._again:
+                self._keep(entry)
         if native.rewind:
             pen.desk.diagnose(
                 "rewind", "the chat was rewound; what it drops stays", pen.source, unit.line.number
@@ -90,6 +94,15 @@ class Chat:
         if not pen.written:
             pen.ts = utc(native.timestamp)
             pen.unmapped(_name_of(native), Raw(one_line(unit.data)) if unit.exact is None else None, "")
+
+    def _keep(self, entry: Entry) -> None:
+        """Keeps an entry among others of which nothing is mapped; a line that is one is kept whole."""
+        pen = self._pen
+        name = text_of(entry.members.get("id", ABSENT))
+        if name and self._is_new(f"kept {name}", bytes(entry.raw), "line", entry.pointer) is None:
+            return
+        pen.ts = utc(text_of(entry.members.get("timestamp", ABSENT)))
+        pen.unmapped(text_of(entry.members.get("type", ABSENT)) or "entry", entry.raw, entry.pointer)
 
     def _entry(self, entry: Entry) -> None:
         pen = self._pen
@@ -115,6 +128,7 @@ class Chat:
         told = digest(text)
         before = self._told.get(key)
         if before is not None and before.digest == told:
+            self._again = True
             return None
         ref = self._pen.ref(role, pointer)
         self._told[key] = Told(told, ref)

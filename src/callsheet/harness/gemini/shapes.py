@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from callsheet.harness._port.documents import document_unit, one_line
-from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of
+from callsheet.harness._port.parts import ABSENT, is_null, items_of, mark, members_of, text_of
 from callsheet.harness._port.units import Hole, Reading, Unit, native_units
 from callsheet.harness._port.veil import Veil
 from callsheet.records import SourceEntry
@@ -82,7 +82,7 @@ def units_of(veil: Veil, source: SourceEntry, document: bool) -> Iterator[Unit[C
 
 
 def entries_of(unit: Unit[ChatLine]) -> Iterator[Entry]:
-    """The messages that a unit holds."""
+    """The messages that a unit holds, and whatever stands in their place."""
     line = unit.native
     if line is None:
         return
@@ -92,10 +92,10 @@ def entries_of(unit: Unit[ChatLine]) -> Iterator[Entry]:
     holder, pointer = line.messages, "/messages"
     if line.set:
         holder, pointer = members_of(line.set).get("messages", ABSENT), "/$set/messages"
+    if holder and not is_null(holder) and mark(holder) != b"[":
+        yield Entry(pointer, {}, holder)
     for number, item in enumerate(items_of(holder)):
-        members = members_of(item)
-        if members:
-            yield Entry(f"{pointer}/{number}", members, item)
+        yield Entry(f"{pointer}/{number}", members_of(item), item)
 
 
 def is_head(line: ChatLine) -> bool:
