@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from tests.native.gemini.test_chats import HEAD, call, message
 from tests.native.held import held
 
@@ -60,3 +61,30 @@ def test_what_nothing_maps_is_kept_once_however_often_it_is_logged(tmp_path: Pat
     path.write_text("".join(f"{json.dumps(one)}\n" for one in (HEAD, again, again, {**again, "more": 1})))
     found = held(path, tmp_path / "out", "gemini")
     assert [one["value"] for one in found if one.get("nativeType") == "later"] == [{"id": "m9", "type": "later"}]
+
+
+@pytest.mark.parametrize("first", [b'{"se', b"{", b'{"sessionId":"x","proj\xff', b"["])
+def test_a_torn_first_line_costs_no_other(first: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "session-1.jsonl"
+    lines = [HEAD, message("user", content="Hi."), message("gemini", "m2", toolCalls=[call("c1")])]
+    path.write_bytes(first + b"\n" + b"".join(json.dumps(one).encode() + b"\n" for one in lines))
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["type"] for one in found if one["type"] in ("gap", "tool_call")] == ["gap", "tool_call"]
+
+
+def test_a_document_with_a_message_a_line_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "session-1.json"
+    messages = [message("user", content="Hi."), message("gemini", "m2", toolCalls=[call("c1")])]
+    lines = ",\n  ".join(json.dumps(one) for one in messages)
+    path.write_text(f'{json.dumps(HEAD)[:-1]},\n "messages": [\n  {lines}\n]}}\n')
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["type"] for one in found if one["type"] in ("gap", "tool_call")] == ["tool_call"]
+
+
+def test_a_first_line_that_is_longer_than_any_head_costs_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "session-1.jsonl"
+    long = {"$set": {"messages": [message("user", content="Hi. " * 50_000)]}}
+    lines = [long, HEAD, message("gemini", "m2", toolCalls=[call("c1")])]
+    path.write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in lines))
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["type"] for one in found if one["type"] in ("gap", "tool_call")] == ["tool_call"]

@@ -103,21 +103,32 @@ def is_head(line: ChatLine) -> bool:
     return isinstance(line.sessionId, str) and line.type is None and not line.messages
 
 
+_LINE = frozenset({"sessionId", "type", "$set", "$rewindTo"})
 _DOCUMENT = re.compile(rb'\s*\{\s*"')
 _TYPES = frozenset({"user", "gemini", "model", "info", "error", "warning"})
 _GEMINI = re.compile(rb'"type"\s*:\s*"gemini"')
 
 
 def is_document(head: bytes) -> bool:
-    """Whether a file is one JSON value over several lines."""
-    first = head.removeprefix(BOM).lstrip().split(b"\n", 1)[0]
+    """Whether a file is one JSON value over several lines; not a chat of lines whose first one is torn."""
+    first, *rest = head.removeprefix(BOM).lstrip().split(b"\n")
+    if not rest or _value(first) is not None:
+        return False  # a line longer than the head, or one that is whole
+    begun = first.strip() in (b"{", b"[") or (_DOCUMENT.match(head) and not first.rstrip().endswith(b"}"))
+    # Lines of a document are indented, or end with a comma: none is a line of a chat.
+    return bool(begun) and not any(line.startswith(b"{") and _is_line(line) for line in rest)
+
+
+def _value(data: bytes) -> Any:
     try:
-        msgspec.json.decode(first)
+        return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return first.strip() in (b"{", b"[") or bool(
-            _DOCUMENT.match(head) and not first.rstrip().endswith(b"}")
-        )
-    return False
+        return None
+
+
+def _is_line(data: bytes) -> bool:
+    value = _value(data)
+    return isinstance(value, dict) and not _LINE.isdisjoint(value)
 
 
 def recognises(head: bytes) -> bool:
