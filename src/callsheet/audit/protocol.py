@@ -16,7 +16,7 @@ from callsheet.audit.case import Case
 from callsheet.audit.cite import Cite
 from callsheet.audit.finding import Json
 from callsheet.audit.jsonrpc import frame_at, id_of, received
-from callsheet.audit.upserts import TOLD, block_part, is_first
+from callsheet.audit.upserts import TOLD, block_at, is_first
 from callsheet.registry.facts import Fact
 from callsheet.registry.via import base64
 from callsheet.registry.when import MISSING, follow
@@ -102,7 +102,7 @@ def spoken(case: Case, cite: Cite, fact: Fact, _values: list[Any]) -> Any:
     """A message of all its cited pieces: chunks are appended, a whole message replaces; texts side by side are one."""
     if not is_first(case, cite, fact):
         return MISSING
-    return _joined([block_part(block) for _, _, block in pieces_of(case, fact.role)])
+    return _joined([block_at(*piece) for piece in pieces_of(case, fact.role)])
 
 
 def pieces_of(case: Case, role: str) -> list[tuple[Cite, str, Any]]:
@@ -136,9 +136,12 @@ def _joined(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def blocks(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+def blocks(_case: Case, cite: Cite, fact: Fact, values: list[Any]) -> Any:
     """A list of content blocks as parts."""
-    return [block_part(block) for block in values[0]] if isinstance(values[0], list) else MISSING
+    if not isinstance(values[0], list):
+        return MISSING
+    where = cite.pointer + str(fact.pointer).removeprefix(".")
+    return [block_at(cite, f"{where}/{number}", block) for number, block in enumerate(values[0])]
 
 
 def turn_id(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:

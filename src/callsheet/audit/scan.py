@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 from callsheet.audit.aliases import unwrapped
 from callsheet.audit.branches import Entries
 from callsheet.audit.jsonrpc import Frames
+from callsheet.audit.parts import json_of
 from callsheet.audit.sources import ROWS, Source, frame_of
 from callsheet.audit.values import above, fits, last_index, line_of, unit_index, unit_key, walk
 from callsheet.registry import Registry
 from callsheet.registry.facts import Spoken, Unit
 from callsheet.registry.when import MISSING, follow, matches
-from callsheet.wire.damage import BOM
+from callsheet.wire.damage import BOM, salvage
 from callsheet.wire.lines import split_lines
 from callsheet.wire.lossless import NotJson, decode
 
@@ -162,7 +163,8 @@ class Scan:
         for line in split_lines(source.chunks()):
             self.starts.append(line.offset)
             data = line.data.removeprefix(BOM) if line.number == 1 else line.data
-            empty = not data.strip(b" \t\r\n")
+            # A mark that stands alone, as where files were joined, is a blank.
+            empty = not data.replace(BOM, b"").strip(b" \t\r\n")
             self._cover.append(BLANK if empty else BARE)
             if reads and not empty and document is None:
                 self._take(line.number, data)
@@ -188,6 +190,7 @@ class Scan:
         try:
             root = decode(data)
         except NotJson:
+            self._take_torn(number, data)
             return
         registry = self._registry
         if self._frames:
@@ -223,6 +226,14 @@ class Scan:
             self._note_pair(row, root)
         for row in self._listed:
             self._note_listed(row, number, root)
+
+    def _take_torn(self, number: int, data: bytes) -> None:
+        """Notes the frames inside a line that is torn: answers are held against their requests."""
+        if self.rpc is None or not _is_text(data):
+            return
+        for piece in salvage(data, unit=lambda value: "jsonrpc" in value or "frame" in value):
+            if not piece.reason:
+                self.rpc.take(number, json_of(piece.data))
 
     def _take_units(self, number: int, root: Any) -> None:
         """Notes the units of a line, in the order of their places."""
@@ -398,6 +409,14 @@ def _is_json(data: bytes) -> bool:
     try:
         decode(data)
     except NotJson:
+        return False
+    return True
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
         return False
     return True
 

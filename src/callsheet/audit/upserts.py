@@ -20,11 +20,16 @@ from callsheet.registry.facts import Fact
 from callsheet.registry.via import base64
 from callsheet.registry.when import MISSING, follow
 from callsheet.wire.blobs import digest
+from callsheet.wire.damage import BOM
+from callsheet.wire.lossless import clean_text, fits, readable
+from callsheet.wire.spans import Spans
 
 CLEARS = 2
 """The protocol version in which null clears a member; before, it left it as it was."""
 TOLD = "told"
 """Role of the updates that a result cites besides the one that ended its call."""
+WORDS = frozenset({"name", "kind", "title", "status"})
+"""Members of a call that are texts."""
 PREVIEW = 16_384
 _FILE = re.compile(r"^diff --git ", re.MULTILINE)
 _OPERATIONS = ("add", "delete", "modify", "move")
@@ -53,8 +58,9 @@ def folded(case: Case, role: str, member: str) -> Any:
 
 
 def updated(case: Case, cite: Cite, fact: Fact, _values: list[Any]) -> Any:
-    """What the cited updates leave a member (``tag``) with."""
-    return folded(case, fact.role, fact.tag or "") if is_first(case, cite, fact) else MISSING
+    """What the cited updates leave a member (``tag``) with; a word that is no text says nothing."""
+    told = folded(case, fact.role, fact.tag or "") if is_first(case, cite, fact) else MISSING
+    return MISSING if fact.tag in WORDS and not isinstance(told, str) else told
 
 
 def updated_places(case: Case, cite: Cite, fact: Fact, _values: list[Any]) -> Any:
@@ -105,6 +111,17 @@ def block_part(block: Any) -> dict[str, Any]:
             return {"type": "text", "text": inner["text"]} | _named(inner)
         return _media("file", inner, "blob") or {"type": "json", "value": block}
     return {"type": "json", "value": block}
+
+
+def block_at(cite: Cite, pointer: str, block: Any) -> dict[str, Any]:
+    """The part that a block of a message is; one whose numbers no reader keeps is told as its own JSON text."""
+    part = block_part(block)
+    if part["type"] != "json":
+        return part
+    text = Spans(cite.data.removeprefix(BOM)).text(pointer)
+    if text is None or (fits(clean_text(text)) and readable(text)):
+        return part
+    return {"type": "text", "text": clean_text(text).decode("utf-8", "replace")}
 
 
 def _named(block: dict[str, Any]) -> dict[str, Any]:

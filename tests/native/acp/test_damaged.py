@@ -20,7 +20,7 @@ def came(frame: Frame) -> Frame:
     return {"dir": "agent_to_client", "ts": "2026-11-30T10:00:01.000Z", "frame": {"jsonrpc": "2.0", **frame}}
 
 
-def update(name: str, **members: Any) -> Frame:
+def update(name: str, /, **members: Any) -> Frame:
     params = {"sessionId": S, "update": {"sessionUpdate": name, **members}}
     return came({"method": "session/update", "params": params})
 
@@ -109,3 +109,90 @@ def test_a_result_of_a_replay_whose_terminal_was_told_before(tmp_path: Path) -> 
     (result,) = (one for one in found if one["type"] == "tool_result")
     assert result["exec"]["terminalId"] == "t1"
     assert result["native"]["inherited"] == {"session": S}
+
+
+HUGE = 2**64
+HELLO_2 = sent({"id": 0, "method": "initialize", "params": {"protocolVersion": 2}})
+AGENT_2 = came({"id": 0, "result": {"protocolVersion": 2, "info": {"name": "toy", "version": "7"}}})
+OPENCODE = came({"id": 0, "result": {"protocolVersion": 1, "agentInfo": {"name": "OpenCode", "version": "1.18.33"}}})
+LOADED = came({"id": 3, "result": {}})
+TEXT = {"type": "text", "text": "Hi."}
+
+
+def test_a_line_that_holds_a_byte_order_mark_alone_is_blank(tmp_path: Path) -> None:
+    path = tmp_path / "frames.jsonl"
+    lines = [json.dumps(one).encode() for one in (HELLO, AGENT, BEGIN, BEGUN)]
+    path.write_bytes(b"\n".join([*lines[:2], b"\xef\xbb\xbf", *lines[2:], b"\xef\xbb\xbf\r", b""]))
+    assert [one["type"] for one in held(path, tmp_path / "out", "acp")] == ["session"]
+
+
+def test_numbers_that_no_reader_keeps_say_nothing(tmp_path: Path) -> None:
+    odd = came({"id": 0, "result": {"protocolVersion": HUGE, "agentInfo": {"name": "toy"}}})
+    usage = [update("usage_update", used=HUGE, size=200), update("usage_update", used=-HUGE, size=HUGE)]
+    found = read(tmp_path, HELLO, odd, BEGIN, BEGUN, *usage)
+    (told,) = (one for one in found if one["type"] == "usage")
+    assert (told.get("contextUsed"), told["contextWindow"]) == (None, 200)
+    assert "extra" not in found[0]["native"]
+
+
+def test_a_name_that_is_no_text_is_none(tmp_path: Path) -> None:
+    call = update("tool_call", toolCallId="c1", title="Odd", name={"of": "Read"}, kind=5, status="pending")
+    found = read(tmp_path, HELLO, AGENT, BEGIN, BEGUN, call)
+    (record,) = (one for one in found if one["type"] == "tool_call")
+    assert record["capture"]["name"]["state"] == "absent"
+    assert "kind" not in record
+
+
+def test_a_block_that_no_reader_keeps_is_told_as_its_text(tmp_path: Path) -> None:
+    odd = {"type": "later", "count": HUGE}
+    said = [update("agent_message_chunk", content=TEXT), update("agent_message_chunk", content=odd)]
+    asked = sent({"id": 4, "method": "session/prompt", "params": {"sessionId": S, "prompt": [odd, TEXT]}})
+    told = update("session_message", messageId="m", content=[odd, TEXT])
+    found = read(tmp_path, HELLO, AGENT, BEGIN, BEGUN, asked, *said, told)
+    texts = [one["content"][0]["text"] for one in found if one["type"] == "message"]
+    spelled = f'{{"type": "later", "count": {HUGE}}}'
+    assert texts == [f"{spelled}Hi.", f"Hi.{spelled}", spelled]
+
+
+def test_a_piece_without_content_is_no_word_of_the_model(tmp_path: Path) -> None:
+    call = update("tool_call", toolCallId="c1", title="x", status="completed", rawOutput={"output": "done"})
+    asked = sent({"id": 4, "method": "session/prompt", "params": {"sessionId": S, "prompt": [TEXT]}})
+    start = (HELLO, OPENCODE, BEGIN, BEGUN, asked, call)
+    for number, (said, sure) in enumerate([({}, False), ({"content": TEXT}, True)]):
+        (tmp_path / str(number)).mkdir()
+        found = read(tmp_path / str(number), *start, update("agent_message_chunk", messageId="m", **said))
+        assert any("content" in one for one in found if one["type"] == "tool_result") is sure
+
+
+def test_an_answer_to_a_request_in_a_torn_line_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "frames.jsonl"
+    mode = sent({"id": 5, "method": "session/set_mode", "params": {"sessionId": S, "modeId": "ask"}})
+    torn = json.dumps(mode).replace('"ts"', "ts", 1)
+    lines = [*map(json.dumps, (HELLO, AGENT, BEGIN, BEGUN)), torn, json.dumps(came({"id": 5, "result": {}}))]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    found = held(path, tmp_path / "out", "acp")
+    kept = [one["nativeType"] for one in found if one["type"] == "unmapped"]
+    assert kept == ["session/set_mode", "session/set_mode response"]
+
+
+def test_a_whole_message_that_goes_on_in_pieces(tmp_path: Path) -> None:
+    whole = update("agent_message", messageId="m", content=[TEXT])
+    more = update("agent_message_chunk", messageId="m", content=TEXT)
+    other = update("notice", title="Meanwhile.")
+    found = read(tmp_path, HELLO_2, AGENT_2, BEGIN, BEGUN, whole, other, more)
+    assert [one["content"][0]["text"] for one in found if one.get("messageId")] == ["Hi.", "Hi.Hi."]
+
+
+def test_a_message_that_a_replay_emptied_is_no_replay_afterwards(tmp_path: Path) -> None:
+    load = sent({"id": 3, "method": "session/resume", "params": {"sessionId": S, "cwd": "/home/dev/acme-app"}})
+    empty = update("agent_message", messageId="m", content=[])
+    more = update("agent_message_chunk", messageId="m", content=TEXT)
+    found = read(tmp_path, HELLO_2, AGENT_2, load, empty, LOADED, more)
+    marked = ["inherited" in one["native"] for one in found if one["type"] == "message"]
+    assert marked == [True, False]
+
+
+def test_an_agent_that_begins_anew_replays_no_more(tmp_path: Path) -> None:
+    more = update("agent_message_chunk", messageId="m", content=TEXT)
+    found = read(tmp_path, HELLO, AGENT, LOAD, HELLO, LOADED, more)
+    assert ["inherited" in one["native"] for one in found if one["type"] == "message"] == [False]

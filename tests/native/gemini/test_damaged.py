@@ -88,3 +88,15 @@ def test_a_first_line_that_is_longer_than_any_head_costs_no_other(tmp_path: Path
     path.write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in lines))
     found = held(path, tmp_path / "out", "gemini")
     assert [one["type"] for one in found if one["type"] in ("gap", "tool_call")] == ["tool_call"]
+
+
+def test_times_that_are_none_and_responses_that_hold_none(tmp_path: Path) -> None:
+    path = tmp_path / "session-1.jsonl"
+    odd = message("gemini", "m2", toolCalls=[call("c1", timestamp="soon")], thoughts=[{"subject": "a", "timestamp": ""}])
+    alone = message("user", "m3", content=[{"functionResponse": {"id": "c9", "name": "x"}}])
+    lines = [HEAD, odd, alone, message("gemini", "m4", content="Done.")]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    found = held(path, tmp_path / "out", "gemini")
+    results = {one["callId"]: one for one in found if one["type"] == "tool_result"}
+    assert "ts" not in results["c1"]
+    assert results["c9"]["capture"]["content"]["state"] == "absent"

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from callsheet.wire import lossless
+from callsheet.wire.lossless import MAX_SAFE
 from callsheet.wire.lossless import mark as mark
 
 ABSENT = Raw()
@@ -73,9 +74,9 @@ def text_of(raw: Raw) -> str | None:
 
 
 def whole_number_of(raw: Raw) -> int | None:
-    """The value of a part that is a JSON integer, else None."""
+    """The value of a part that is a JSON integer which every reader keeps (ASR-032), else None."""
     value = value_of(raw) if mark(raw) not in (b'"', b"{", b"[") else None
-    return value if type(value) is int else None
+    return value if type(value) is int and abs(value) <= MAX_SAFE else None
 
 
 def part_at(raw: Raw, pointer: str) -> Raw:

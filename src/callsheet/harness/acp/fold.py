@@ -333,8 +333,11 @@ class Fold:
         method = frame.method or (request.method if request is not None else "")
         if method == "initialize":
             if frame.method is not None:
-                # A new process: its request ids begin again.
+                # A new process: its request ids begin again, and what it was asked to replay it does not any more.
                 self._requests.clear()
+                for session in self._sessions.values():
+                    if session.replaying:
+                        self._end_replay(session)
                 if self._sessions:
                     self._coming = [ref]  # what was agreed before holds until this is answered
                 else:

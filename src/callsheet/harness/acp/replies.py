@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from callsheet.harness._port.parts import ABSENT, text_of
+from callsheet.harness._port.parts import ABSENT, mark, text_of
 from callsheet.harness.acp.calls import FINAL
 
 SPEECH = frozenset({"agent_message_chunk", "agent_thought_chunk", "agent_message", "agent_thought"})
@@ -29,7 +29,7 @@ class Replies:
             call = text_of(update.get("toolCallId", ABSENT))
             if call is not None and text_of(update.get("status", ABSENT)) in FINAL:
                 self._waiting.add(call)
-        elif name in SPEECH:
+        elif name in SPEECH and mark(update.get("content", ABSENT)) in (b"{", b"["):
             return self._speech(text_of(update.get("messageId", ABSENT)))
         elif name == "state_update" and text_of(update.get("state", ABSENT)) == "idle":
             self.turn_over()

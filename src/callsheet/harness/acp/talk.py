@@ -112,6 +112,8 @@ class Talk:
         if not block:
             return False
         spoken = self._turn_to(author, text_of(update.get("messageId", ABSENT)))
+        if not spoken.parts:
+            spoken.inherited = self._pen.inherited
         spoken.parts.append(hold(self._pen, block, "message", pointer, "content"))
         spoken.size += len(block)
         self._heard(spoken, pointer)
@@ -128,8 +130,10 @@ class Talk:
         spoken = self._turn_to(author, message_id)
         content = update.get("content", ABSENT)
         if content:
+            spoken.inherited = self._pen.inherited  # nothing is left of what was said before
+            told = self._pen.ref("message", pointer)  # the update, as a piece has it: pieces may follow
             spoken.parts = [
-                hold(self._pen, item, "message", f"{pointer}/content", str(number))
+                hold(self._pen, item, "message", f"{pointer}/content", str(number))._replace(ref=told)
                 for number, item in enumerate(items_of(content))
             ]
             spoken.size = len(content)

@@ -37,6 +37,7 @@ from callsheet.records import (
     Part,
     Patch,
     Reasoning,
+    Record,
     Ref,
     ToolCall,
     ToolResult,
@@ -201,9 +202,16 @@ class Chat:
             at = f"{pointer}/thoughts/{number}"
             if parts and self._is_new(f"thought {key} {number}", bytes(item), "thought", at) is not None:
                 record = Reasoning(content=parts, native=pen.native("thought", at))
-                record.ts = utc(text_of(told.get("timestamp", ABSENT)))
                 pen.readable(record, "content", at)
-                pen.revise(f"thought {key} {number}", record)
+                self._revise_at(f"thought {key} {number}", record, told)
+
+    def _revise_at(self, key: str, record: Record, members: dict[str, Raw]) -> None:
+        """Writes a part of an entry at its own time; at the entry's, where it tells none."""
+        pen, own = self._pen, text_of(members.get("timestamp", ABSENT))
+        now = pen.ts
+        pen.ts = utc(own) if own is not None else now
+        pen.revise(key, record)
+        pen.ts = now
 
     def _usage(self, key: str, members: dict[str, Raw], pointer: str) -> None:
         tokens = members.get("tokens", ABSENT)
@@ -265,7 +273,6 @@ class Chat:
         if item.derived and item.native_id is not None:
             record.native_call_id = item.native_id
         record.native = pen.native("result", item.pointer)
-        record.ts = utc(text_of(members.get("timestamp", ABSENT)))
         result = members.get("result", ABSENT)
         if result and not is_null(result) and pen.inline(record, "raw", result, f"{item.pointer}/result"):
             record.raw = result
@@ -278,7 +285,7 @@ class Chat:
             record.native.refs.append(pen.place(sent.place, "sent", sent.pointer))
         else:
             pen.capture(record, "content", "absent", reason=NOT_SENT)
-        pen.revise(f"result {item.call_id}", record)
+        self._revise_at(f"result {item.call_id}", record, members)
         self._change(item, rule.then)
 
     def _put_error(self, record: ToolResult, result: Raw, status: str) -> None:
@@ -313,7 +320,9 @@ class Chat:
             return None
         for step in sent.pointer.strip("/").split("/"):
             unit = unit[int(step)] if isinstance(unit, list) else unit[step]
-        response = unit.get("response") if isinstance(unit, dict) else None
+        if not isinstance(unit, dict) or "response" not in unit:
+            return None
+        response = unit["response"]
         if isinstance(response, dict) and len(response) == 1:
             ((name, word),) = response.items()
             if name in SAYS and isinstance(word, str) and not lossless.has_lone_surrogate(word):
