@@ -9,6 +9,7 @@ Must never know: importers.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
 
@@ -169,7 +170,10 @@ def step_counts(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any
     part = cite.part if isinstance(cite.part, dict) else {}
     found = numbers(part.get("tokens"))
     counts = list(found) if isinstance(found, list) else []
-    return [*counts, *numbers({"cost": part.get("cost")})] or MISSING
+    cost = part.get("cost")
+    if isinstance(cost, int | float | Decimal) and not isinstance(cost, bool):
+        counts += numbers({"cost": cost})
+    return counts or MISSING
 
 
 _STORED = {"add": "add", "update": "modify", "modify": "modify", "delete": "delete", "move": "move"}

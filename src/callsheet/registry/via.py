@@ -62,8 +62,8 @@ def utc(value: Any) -> Any:
 
 
 def ms_to_rfc3339(value: Any) -> Any:
-    """A count of milliseconds since 1970 as RFC 3339 UTC, three digits of a second."""
-    if json_type(value) != "number":
+    """A count of milliseconds since 1970 as RFC 3339 UTC, three digits of a second; a negative one is no time."""
+    if json_type(value) != "number" or value < 0:
         return MISSING
     try:
         moment = datetime.fromtimestamp(int(value) // 1000, UTC)

@@ -80,3 +80,71 @@ def test_a_file_of_a_store_that_is_no_value(tmp_path: Path, times: int) -> None:
     (gap,) = (one for one in found if one["type"] == "gap")
     assert (gap["line"], gap["offset"], gap["bytes"] > 0) == (1, 0, times > 0)
     assert not any(one["type"] == "tool_call" for one in found)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ({"id": "ses_1", "version": "1", "directory": 5}, ["other"]),
+        ({"id": "prt_1", "messageID": "msg_1", "type": "later"}, ["part/later"]),
+        ({"id": "msg_1", "role": "later"}, ["message/later"]),
+        ({}, ["other"]),
+    ],
+)
+def test_a_document_that_is_no_export(value: Any, kept: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps(value, indent=1))
+    found = held(path, tmp_path / "out", "opencode")
+    assert [one["nativeType"] for one in found if one["type"] == "unmapped"] == kept
+
+
+def test_a_cost_that_is_no_number(tmp_path: Path) -> None:
+    step = {"type": "step-finish", "cost": {"a": 1}, "tokens": {"input": 5}}
+    found = read(tmp_path, [("msg_0", {"role": "assistant"})], [("prt_0", "msg_0", step)])
+    (usage,) = (one for one in found if one["type"] == "usage")
+    assert usage["counts"] == [{"name": "input", "value": 5}]
+
+
+def test_times_before_any_are_none(tmp_path: Path) -> None:
+    part = {**DONE, "state": {**STATE, "time": {"start": -1, "end": 5}}}
+    found = read(tmp_path, [("msg_0", {"role": "assistant", "time": {"created": -1}})], [("prt_0", "msg_0", part)])
+    (result,) = (one for one in found if one["type"] == "tool_result")
+    assert "startedAt" not in result
+
+
+def test_rows_of_nothing_but_nul(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    with sqlite3.connect(path) as store:
+        store.executescript(SCHEMA)
+        store.execute("insert into message values ('msg_0', 'ses_1', 0, ?)", (b"\x00" * 40,))
+    store.close()
+    gaps = [one["reason"] for one in held(path, tmp_path / "out", "opencode") if one["type"] == "gap"]
+    assert gaps == ["nul"]
+
+
+def stored(tmp_path: Path) -> Path:
+    """A storage folder on disk."""
+    for name, data in storage(talk_of(tool("prt_1"))).items():
+        path = tmp_path / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return tmp_path / "s" / "storage"
+
+
+def test_a_session_s_file_without_an_id_names_none(tmp_path: Path) -> None:
+    root = stored(tmp_path)
+    (file,) = (root / "session").rglob("*.json")
+    told = json.loads(file.read_text())
+    for odd in ({name: value for name, value in told.items() if name != "id"}, {**told, "id": 5}):
+        file.write_text(json.dumps(odd))
+        (head, *_) = held(root, tmp_path / f"out{len(odd)}", "opencode")
+        assert "nativeSessionId" not in head
+
+
+def test_a_part_among_the_messages_is_a_part(tmp_path: Path) -> None:
+    root = stored(tmp_path)
+    part = next(one for one in sorted((root / "part").rglob("*.json")) if '"tool"' in one.read_text())
+    (folder,) = (root / "message").iterdir()
+    (folder / part.name).write_bytes(part.read_bytes().replace(b'"callID": "', b'"callID": "other-'))
+    calls = [one["callId"] for one in held(root, tmp_path / "out", "opencode") if one["type"] == "tool_call"]
+    assert any(one.startswith("other-") for one in calls)

@@ -312,15 +312,15 @@ def test_the_database_and_its_exports_agree(shared: Path) -> None:
     assert compared
 
 
-def test_a_message_without_its_info_is_kept_and_costs_no_other() -> None:
+def test_parts_of_a_message_without_its_info_are_read() -> None:
     whole = json.loads(export(talk_of(tool("prt_2"))))
     whole["messages"].insert(1, {"parts": [text("prt_0", "lost")]})
     files = Files({"/x/export.json": json.dumps(whole).encode()})
     (session,) = OPENCODE.sessions("/x/export.json", files)
     sheet = Sheet(read_session(OPENCODE, session, files))
     assert len(sheet.of("tool_result")) == 1
-    (lost,) = [one for one in sheet.of("unmapped") if one["nativeType"] == "other"]
-    assert lost["value"]["parts"][0]["text"] == "lost"
+    (lost,) = [one for one in sheet.of("message") if one["content"][0]["text"] == "lost"]
+    assert "messageId" not in lost
 
 
 def test_an_end_before_the_start_is_no_end() -> None:

@@ -18,7 +18,7 @@ from msgspec import Raw
 from callsheet.harness._port import Desk
 from callsheet.harness._port.cells import Cell, Damage, rows_of
 from callsheet.harness._port.documents import document_unit, one_line
-from callsheet.harness._port.parts import ABSENT, items_of, members_of
+from callsheet.harness._port.parts import ABSENT, items_of, members_of, text_of
 from callsheet.harness._port.units import Hole, Unit, native_units
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.opencode.shapes import KIND, Native, Piece, id_of, reading
@@ -93,13 +93,21 @@ class Feed:
             )
             return
         native = unit.native
-        info = members_of(native.info)
-        yield Piece("session", source, unit, "/info", info, native.info, id_of(info))
+        if native.info:
+            info = members_of(native.info)
+            yield Piece("session", source, unit, "/info", info, native.info, id_of(info))
+        elif not native.messages:
+            # No export: a file of a store by itself, or a document of another kind.
+            whole = self._whole(source, unit, "other", None)
+            name = id_of(whole.members)
+            of = "part" if "messageID" in whole.members else "message" if "role" in whole.members else "other"
+            yield whole._replace(what=of, message=name if of == "message" else None)
+            return
         for number, item in enumerate(items_of(native.messages)):
             told = members_of(item)
             message = told.get("info", ABSENT)
             if not message:
-                yield Piece("other", source, unit, f"/messages/{number}", told, item, None)
+                yield from self._alone(source, unit, f"/messages/{number}", item)
                 continue
             members = members_of(message)
             name = id_of(members)
@@ -109,6 +117,16 @@ class Feed:
                 pointer = f"/messages/{number}/parts/{place}"
                 yield Piece("part", source, unit, pointer, members, part, id_of(members), name)
 
+    def _alone(self, source: SourceEntry, unit: Unit[Native], pointer: str, item: Raw) -> Iterator[Piece]:
+        """The parts of a message that lacks its own head; where there are none, what stands there."""
+        told = members_of(item)
+        parts = items_of(told.get("parts", ABSENT))
+        if not parts:
+            yield Piece("other", source, unit, pointer, told, item, None)
+        for place, part in enumerate(parts):
+            members = members_of(part)
+            yield Piece("part", source, unit, f"{pointer}/parts/{place}", members, part, id_of(members))
+
     # -- files --------------------------------------------------------------------------------------------------
 
     def _of_files(self, files: Files) -> Iterator[Piece | Trouble]:
@@ -116,6 +134,14 @@ class Feed:
             yield self._file(files.session, "session", None)
         for path, parts in files.messages:
             message = self._file(path, "message", None)
+            if (
+                isinstance(message, Piece)
+                and "messageID" in message.members
+                and "role" not in message.members
+            ):
+                # A part that was put among the messages: what it is, it says itself.
+                yield message._replace(what="part", message=text_of(message.members["messageID"]))
+                continue
             # Where the message's own file is broken, the name of that file still says which one it is.
             name = (message.id if isinstance(message, Piece) else None) or PurePosixPath(path).stem
             yield message._replace(message=name) if isinstance(message, Piece) else message
@@ -129,6 +155,10 @@ class Feed:
         unit = document_unit(self._veil, source, reading)
         if isinstance(unit, Hole):
             return Trouble(source, unit)
+        return self._whole(source, unit, what, message)
+
+    def _whole(self, source: SourceEntry, unit: Unit[Native], what: str, message: str | None) -> Piece:
+        """A document that is one piece."""
         raw = Raw(one_line(unit.data) if unit.exact is None else lossless.encode_clean(unit.exact))
         members = members_of(raw)
         return Piece(what, source, unit, "", members, raw, id_of(members), message)
@@ -175,7 +205,8 @@ class Feed:
         found: list[Unit[Native] | Hole] = list(native_units([cell], reading))
         unit = found[0] if len(found) == 1 else None
         if not isinstance(unit, Unit) or len(unit.data) != len(cell.data):
-            return Trouble(source, Hole(cell, 0, len(cell.data), "bad_json"))
+            reason = unit.reason if isinstance(unit, Hole) else "bad_json"
+            return Trouble(source, Hole(cell, 0, len(cell.data), reason))
         raw = Raw(unit.data if unit.exact is None else lossless.encode_clean(unit.exact))
         name, message = (
             one if isinstance(one, str) else None for one in (key.get("id"), key.get("message_id"))

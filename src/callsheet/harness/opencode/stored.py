@@ -198,8 +198,8 @@ def _read(
         record = SessionRecord(format=FORMAT, sources=feed.sources, roots=roots or None)
         record.agent = Agent(name=KIND, version=text_of(survey.head("version")))
         record.native_session_id = survey.session.id if survey.session is not None else None
-        if record.native_session_id is None and isinstance(member.place, Files):
-            record.native_session_id = member.name  # the name of its file; a broken document names none
+        if survey.session is None and isinstance(member.place, Files):
+            record.native_session_id = member.name  # the name of its file, where the document is broken
         record.title = text_of(survey.head("title"))
         above = text_of(survey.head("parentID")) or text_of(survey.head("parent_id")) or member.parent
         record.parent = Parent(session=above) if above else None
