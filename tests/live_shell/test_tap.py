@@ -385,6 +385,106 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
     assert kept == [json.loads(SAY)] * len(kept)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_recorder_that_is_killed_at_any_moment_breaks_nothing(seed: int, tmp_path: Path) -> None:
+    """From before it has started up to the middle of a flood, both ways at once."""
+    chance = random.Random(seed)
+    editor = Editor(tmp_path / "out", python(ECHO))
+    recorder = editor.recorder()
+    said = b"".join(chance.randbytes(chance.randrange(200_000)) for _ in range(60))
+    at = chance.randrange(len(said)) if seed else 0
+    editor.say(said[:at])
+    os.kill(recorder, signal.SIGKILL)
+    editor.say(said[at:])
+    editor.until(lambda: len(editor.got) == len(said))
+    assert editor.leave() == 0
+    assert bytes(editor.got) == said
+    assert editor.said.endswith(f"{GOES_ON}\n")
+
+
+def test_a_full_file_system(tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    out.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", out], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        editor = Editor(out, python(ECHO))
+        for _ in range(60):
+            editor.say(SAY * 100)
+            time.sleep(0.02)
+        assert editor.leave() == 0
+        assert bytes(editor.got) == SAY * 6_000
+        assert "No space left on device" in editor.said
+        assert editor.said.endswith(f"{GOES_ON}\n")
+    finally:
+        subprocess.run(["umount", "-l", out], check=True)
+
+
+LATER = """
+import os, sys, time
+{first}
+got = 0
+while {reads} and (chunk := os.read(0, 65536)): got += len(chunk)
+for _ in range({writes}): os.write(1, b"x" * 1000)
+sys.stderr.write(f"[{{got}}]")
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "reads", "writes"),
+    [
+        ("pass", True, 2_000),  # the editor closes its end first, and the agent still has much to say
+        ("os.close(1)", True, 0),  # the agent says no more, and still listens
+        ("os.close(0)", False, 2_000),  # the agent listens no more, and still talks
+        ("os.close(0); os.close(1)", False, 0),
+    ],
+)
+def test_ends_that_are_closed_in_any_order(first: str, reads: bool, writes: int, tmp_path: Path) -> None:
+    editor = Editor(tmp_path / "out", python(LATER.format(first=first, reads=reads, writes=writes)))
+    said = 0
+    try:
+        for _ in range(200):
+            editor.say(SAY)
+            said += len(SAY)
+    except BrokenPipeError:
+        assert not reads
+    assert editor.leave() == 0
+    assert bytes(editor.got) == b"x" * 1000 * writes
+    assert f"[{said if reads else 0}]".encode() in editor.errors
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (0, 1), (2,), (0, 1, 2)])
+def test_streams_that_were_never_open(closed: tuple[int, ...], tmp_path: Path) -> None:
+    """What the tap opens for itself must not take their numbers: the agent would talk to itself."""
+    note = tmp_path / "note"
+    code = f"""
+import os, sys
+os.write(1, b"MARK")
+got = b""
+while chunk := os.read(0, 65536): got += chunk
+open({str(note)!r}, "wb").write(b"got " + got)
+"""
+
+    def close() -> None:
+        for end in closed:
+            os.close(end)
+
+    run = subprocess.run(
+        tap(tmp_path / "out", python(code)),
+        input=b"hi",
+        capture_output=True,
+        preexec_fn=close,
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == 0
+    assert run.stdout == (b"" if 1 in closed else b"MARK")
+    assert note.read_bytes() == (b"got " if 0 in closed else b"got hi")
+
+
 # -- what is recorded -----------------------------------------------------------------------------------------------
 
 
