@@ -16,16 +16,19 @@ from callsheet.audit import audit_bundle
 from callsheet.harness import HARNESSES, LIVE
 from callsheet.library.folders import DiskFolder
 from callsheet.library.importing import import_session
-from callsheet.live import Policy, Unopened, open_session
+from callsheet.live import Policy, Session, Unopened, open_session
 from callsheet.records.bundle import Bundle
 from callsheet.seam import (
     Accepted,
+    CallPreview,
     Completed,
+    Event,
     Installed,
     Interrupted,
     MessagePreview,
     NotStarted,
     OutputPreview,
+    Rejected,
     TurnChanged,
     Wish,
 )
@@ -171,6 +174,48 @@ def test_what_goes_on_is_shown_before_it_is_recorded(version: int, tmp_path: Pat
     found = records(run.bundle)
     assert [one["callId"] for one in found if one["type"] == "preview"] == ["c1"]
     assert not [one for one in found if one["type"] == "tool_result"]
+
+
+def one_by_one(receipts: list[Any]) -> Any:
+    """Cancels each call as soon as it is shown."""
+    asked: set[str] = set()
+
+    async def during(session: Session, event: Event) -> None:
+        if isinstance(event, CallPreview) and event.call not in asked:
+            asked.add(event.call)
+            receipts.append(session.cancel_call(event.call))
+
+    return during
+
+
+def test_a_call_is_cancelled_by_itself(tmp_path: Path) -> None:
+    """Where the agent offers it: a call, and one whose terminal may be cancelled. The turn goes on."""
+    receipts: list[Any] = []
+    out = tmp_path / "out"
+    run = asyncio.run(run_turn(ACP, toy(2, "single"), out, during=one_by_one(receipts)))
+    assert receipts == [Accepted(), Accepted()]
+    assert run.result == Completed("end_turn")
+    assert run.closed is not None
+    assert run.closed.problems == ()
+    found = records(run.bundle)
+    results = {one["callId"]: one["status"] for one in found if one["type"] == "tool_result"}
+    assert results == {"c1": "cancelled", "c2": "failed"}
+    (ended,) = (one for one in found if one["type"] == "terminal" and "signal" in one)
+    assert ended["signal"] == "SIGTERM"
+    assert told(found) == told(imported(run.bundle, tmp_path))
+    assert [one.message for one in audit_bundle(Bundle(run.bundle))] == []
+
+
+@BOTH
+def test_a_call_that_is_not_offered_to_be_cancelled_is_not(version: int, tmp_path: Path) -> None:
+    receipts: list[Any] = []
+    during = one_by_one(receipts)
+    run = asyncio.run(
+        run_turn(ACP, toy(version, "turn"), tmp_path / "out", port=Policy("allow"), during=during)
+    )
+    assert run.result == Completed("end_turn")
+    assert receipts
+    assert {type(one) for one in receipts} == {Rejected}
 
 
 IDS = {"tool_call": "callId", "message": "messageId", "terminal": "terminalId", "plan": "planId"}

@@ -38,6 +38,7 @@ ENDS: dict[str, dict[int, Any]] = {
     "slow": dict.fromkeys((1, 2), Interrupted("cancelled")),
     "lost": dict.fromkeys((1, 2), Lost("the agent ended with 3 before the turn did")),
     "secret": dict.fromkeys((1, 2), Completed("end_turn")),
+    "single": {2: Completed("end_turn")},  # only version 2 can
     "failing": {
         1: Failed("Internal error: cannot connect", "-32603"),
         2: Failed("Internal error: cannot connect", "error"),
@@ -51,11 +52,10 @@ def test_every_script_is_known_here() -> None:
     for name in names():
         script = load(name)
         assert script.about
-        assert set(script.steps) == {1, 2}
+        assert set(script.steps) == set(ENDS[name])
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("script", sorted(ENDS))
+@pytest.mark.parametrize(("script", "version"), [(one, each) for one in sorted(ENDS) for each in ENDS[one]])
 def test_a_whole_turn(script: str, version: int, tmp_path: Path) -> None:
     def answers(waiting: Waiting) -> Any:
         if script == "secret":
@@ -63,7 +63,12 @@ def test_a_whole_turn(script: str, version: int, tmp_path: Path) -> None:
         return first_of_all(waiting)
 
     play = run_toy(
-        version, script, tmp_path, answers=answers, cancel_at=b"sleep 600" if script == "slow" else None
+        version,
+        script,
+        tmp_path,
+        answers=answers,
+        cancel_at=b"sleep 600" if script == "slow" else None,
+        cancels=("c1", "c2") if script == "single" else (),
     )
     (end,) = play.of(Ended)
     assert end.result == ENDS[script][version]

@@ -32,6 +32,7 @@ from callsheet.records import ToolResult
 from callsheet.seam import (
     Accepted,
     Answer,
+    Cancelling,
     Driver,
     Ended,
     Event,
@@ -177,10 +178,21 @@ class Session:
             self._later(self._remind(self._turn))
         return receipt
 
-    def _control(self, ask: Any, by: str | None = None) -> Receipt:
+    def cancel_call(self, call: str) -> Receipt:
+        """Asks the agent to cancel one call, or the process that it left running; the turn goes on.
+
+        Args:
+            call: Its id in the records.
+        """
+        driver = self._driver
+        if not isinstance(driver, Cancelling):
+            return Rejected("the agent's protocol has no way to cancel one call")
+        return self._control(lambda: driver.cancel_call(call), in_turn=False)
+
+    def _control(self, ask: Any, by: str | None = None, *, in_turn: bool = True) -> Receipt:
         if self._is_over:
             return Rejected(self._broken or "the agent is gone")
-        if self._turn is None:
+        if in_turn and self._turn is None:
             return Rejected("no turn is running")
         try:
             reply: Reply = ask()

@@ -21,6 +21,7 @@ from callsheet.seam.agents import (
     Wish,
 )
 from callsheet.seam.driver import (
+    Cancelling,
     Driver,
     Ended,
     NotServed,
@@ -79,6 +80,7 @@ __all__ = [
     "CallPreview",
     "Can",
     "Cancelled",
+    "Cancelling",
     "Cannot",
     "Chosen",
     "Completed",

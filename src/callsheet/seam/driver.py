@@ -156,6 +156,14 @@ class Driver(Protocol):
 
 
 @runtime_checkable
+class Cancelling(Driver, Protocol):
+    """A driver whose agent may cancel one call, and go on with the turn."""
+
+    def cancel_call(self, call: str) -> Reply:
+        """Asks the agent to cancel a call; ``Rejected`` where it offers no such thing. The call's end tells more."""
+
+
+@runtime_checkable
 class Serving(Driver, Protocol):
     """A driver whose agent may use files and terminals of its client."""
 

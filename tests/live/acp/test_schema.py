@@ -121,11 +121,17 @@ def unhelpful(waiting: Waiting) -> Any:
         (1, "everything", True),
         (2, "everything", False),
         (2, "everything", True),
+        (2, "single", False),
     ],
 )
 def test_both_sides_keep_to_the_schema(version: int, script: str, unstable: bool, tmp_path: Path) -> None:
     play = run_toy(
-        version, script, tmp_path, serves=served, cancel_at=b"sleep 600" if script == "slow" else None
+        version,
+        script,
+        tmp_path,
+        serves=served,
+        cancel_at=b"sleep 600" if script == "slow" else None,
+        cancels=("c1", "c2") if script == "single" else (),
     )
     found = list(wrong(play.lines, version, unstable, ours=False))
     later = ["auth/status_update: version 2 has no such Notification"] if script == "everything" else []

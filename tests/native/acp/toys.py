@@ -58,6 +58,7 @@ def run_toy(
     cancel_at: bytes | None = None,
     wish: Wish | None = None,
     prompt: str = "Go.",
+    cancels: Sequence[str] = (),
     before: Sequence[str] = (),
 ) -> Play:
     """A whole turn with the toy; the last step is its end.
@@ -71,6 +72,7 @@ def run_toy(
         cancel_at: Bytes of a line at which the turn is cancelled.
         wish: The wish, if not just the folder.
         prompt: The prompt.
+        cancels: Calls that are cancelled by themselves, as soon as the agent offers it.
         before: Words before the toy's command.
     """
     command = [*before, sys.executable, "-m", "callsheet.testing.toy_agent", "--version", str(version), script]
@@ -80,6 +82,7 @@ def run_toy(
     ) as process:
         assert process.stdin is not None and process.stdout is not None
         todo = list(play.steps)
+        cancelled: set[str] = set()
         while not play.of(Ended):
             while todo:
                 todo += _done(play, todo.pop(0), process, answers, serves, prompt)
@@ -93,6 +96,11 @@ def run_toy(
             todo += play.hear(line.rstrip(b"\n"))
             if cancel_at is not None and cancel_at in line:
                 todo += play.take(play.client.interrupt().steps)
+            for call in cancels:
+                reply = play.client.cancel_call(call) if call not in cancelled else None
+                if reply is not None and reply.steps:
+                    cancelled.add(call)
+                    todo += play.take(reply.steps)
         process.stdin.close()
         process.wait(30)
     return play

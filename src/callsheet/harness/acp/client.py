@@ -20,6 +20,7 @@ from callsheet.harness._port import client
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, whole_number_of
 from callsheet.harness._port.rpc import CANCELLED, INVALID, Frame, Id, id_of, message_of
 from callsheet.harness._port.rpc_client import RpcClient
+from callsheet.harness.acp.cancelling import Cancelling
 from callsheet.harness.acp.fold import agent_of
 from callsheet.harness.acp.lent import METHODS, Lent
 from callsheet.harness.acp.offers import SETTINGS, Offer, offers_of
@@ -30,6 +31,7 @@ from callsheet.harness.acp.waiting import ASKS, RPC, Requests
 from callsheet.registry import load
 from callsheet.seam import (
     Ability,
+    Accepted,
     Can,
     Cannot,
     Completed,
@@ -104,6 +106,7 @@ class Client(RpcClient[Turn]):
         self._session: str | None = None
         self._offers: dict[str, Offer] = {}
         self._lent = Lent()
+        self._cancelling = Cancelling()
         self._ends = {
             row.value: row.then
             for row in load("acp").terminal_status
@@ -325,7 +328,10 @@ class Client(RpcClient[Turn]):
     def _updated(self, params: dict[str, Raw]) -> list[Step]:
         update = members_of(params.get("update", ABSENT))
         name = text_of(update.get("sessionUpdate", ABSENT)) or ""
-        if text_of(params.get("sessionId", ABSENT)) != self._session or not self._opened:
+        session = text_of(params.get("sessionId", ABSENT))
+        if self._version > 1 and session:
+            self._cancelling.told(session, name, update)
+        if session != self._session or not self._opened:
             return []  # another agent's session, or a replay
         if name == "state_update":
             return self._state(update) if self._version > 1 else []
@@ -378,6 +384,17 @@ class Client(RpcClient[Turn]):
         for ask in self._requests.all():
             steps += [Send(ask.unanswered), RequestClosed(ask.key, "answered", "cancelled")]
         return steps
+
+    def cancel_call(self, call: str) -> Reply:
+        """Cancels one call, or the terminal that it shows, where the agent offers that."""
+        asked = self._cancelling.request(call)
+        if asked is None:
+            return Reply(Rejected("the agent does not offer to cancel this call"))
+
+        def done(frame: Frame) -> list[Step]:
+            return self._unless("the call was not cancelled", message_of(frame.error)) if frame.error else []
+
+        return Reply(Accepted(), (self._request(asked.method, asked.params, done),))
 
     def gone(self, exit_code: int | None, signal: str | None) -> list[Step]:
         """The agent's process has ended."""

@@ -16,7 +16,14 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from callsheet.testing.toy_agent.script import Script, cancelled, filled, numbered, waits_for_cancel
+from callsheet.testing.toy_agent.script import (
+    CANCEL_OF,
+    Script,
+    cancelled,
+    filled,
+    numbered,
+    waits_for_cancel,
+)
 
 Frame = dict[str, Any]
 PATIENCE = 30.0
@@ -47,6 +54,7 @@ class ToyAgent:
         self._kept: dict[str, Any] = {"session": "toy-session", "cwd": "/", "prompt": ""}
         self._late: dict[str, str] = {}
         self._cancelled = threading.Event()
+        self._single: dict[str, threading.Event] = {}
         self._alone = False
         self._count = 0
         self._played = 0
@@ -75,6 +83,7 @@ class ToyAgent:
         # A script that still plays has nobody left to talk to.
         self._alone = True
         self._cancelled.set()
+        self._break_off()
         for waiting in self._results.values():
             waiting.put({"error": {"message": "the client is gone"}})
 
@@ -85,12 +94,17 @@ class ToyAgent:
             self._turns.put(frame)
         elif method == "session/cancel":
             self._cancelled.set()
+            self._break_off()
         elif "id" in frame:
             answer = ANSWERS.get(method)
             if answer is None:
                 self._fail(frame, NOT_FOUND, f"method not found: {method}")
             else:
                 answer(self, frame, params)
+
+    def _break_off(self) -> None:
+        for waiting in list(self._single.values()):
+            waiting.set()
 
     def initialize(self, frame: Frame, params: Frame) -> None:
         """The newest version that both speak."""
@@ -139,6 +153,15 @@ class ToyAgent:
             frame, {} if frame["method"] == "session/set_mode" else {"configOptions": self._options()}
         )
 
+    def cancel_one(self, frame: Frame, params: Frame) -> None:
+        """v2: one call, or one terminal, is cancelled, where the script waits for that."""
+        waiting = self._single.get(CANCEL_OF + str(params.get("toolCallId", params.get("terminalId"))))
+        if waiting is None or waiting.is_set():
+            self._fail(frame, INVALID, "not to be cancelled")
+            return
+        self._result(frame, {})
+        waiting.set()
+
     def nothing(self, frame: Frame, params: Frame) -> None:
         """Answers what needs no answer."""
         del params
@@ -175,6 +198,8 @@ class ToyAgent:
             return
         self._played += 1
         knows = waits_for_cancel(steps)
+        awaited = [str(numbered(step, self._played).get("await")) for step in steps]
+        self._single = {name: threading.Event() for name in awaited if name.startswith(CANCEL_OF)}
         for step in steps:
             stopped = self._cancelled.is_set() and not (knows or self._alone)
             left = cancelled(step) if stopped else step
@@ -191,6 +216,8 @@ class ToyAgent:
                 self._ask(method, step)
             case {"await": "cancel"}:
                 self._cancelled.wait(PATIENCE)
+            case {"await": str(name)} if name.startswith(CANCEL_OF):
+                self._single[name].wait(PATIENCE)
             case {"await": name}:
                 self._await(name)
             case {"answer": result}:
@@ -262,6 +289,8 @@ ANSWERS: dict[str, Callable[[ToyAgent, Frame, Frame], None]] = {
     "session/resume": ToyAgent.load,
     "session/set_mode": ToyAgent.set_mode,
     "session/set_config_option": ToyAgent.set_option,
+    "tool_call/cancel": ToyAgent.cancel_one,
+    "terminal/cancel": ToyAgent.cancel_one,
     "session/close": ToyAgent.nothing,
     "authenticate": ToyAgent.nothing,
 }

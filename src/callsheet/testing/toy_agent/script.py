@@ -7,7 +7,8 @@ be there), and ``replay`` (updates that are told again when a session is loaded)
 - ``notify`` and ``params``: any other notification
 - ``ask`` and ``params``: a request to the client; its result is kept as ``keep``, and the script waits for it unless
   ``"wait": false``. ``"id"`` gives the request an id of your choice
-- ``await``: waits for the result that was kept under this name, or for ``cancel`` (the client cancels the turn)
+- ``await``: waits for the result that was kept under this name, for ``cancel`` (the client cancels the turn), or
+  for ``cancel of ID`` (it cancels this call, or terminal, alone)
 - ``answer``: the prompt is answered with this result (v1: the turn's end), ``error``: with this error
 - ``line``: bytes as they are, written as text, and a line end; ``bytes``: the same in base64, without a line end
 - ``sleep``: seconds
@@ -47,6 +48,8 @@ STEPS = (
     "stderr",
 )
 """What a step can be."""
+CANCEL_OF = "cancel of "
+"""Before the id of a call or a terminal: its own cancel is waited for."""
 IDS = frozenset({"messageId", "toolCallId", "terminalId", "planId", "compactionId", "elicitationId"})
 """Members whose texts are ids of the script's own."""
 SESSIONS = frozenset({"sessionId", "senderSessionId", "recipientSessionId"})
@@ -124,6 +127,8 @@ def numbered(step: dict[str, Any], turn: int) -> dict[str, Any]:
     mine = {name: _numbered(value, turn, IDS) for name, value in step.items()}
     if "update" in step:
         mine["update"] = _numbered(step["update"], turn, IDS | SESSIONS)
+    if str(step.get("await")).startswith(CANCEL_OF):
+        mine["await"] = _own(step["await"], turn)
     if "in" in step:
         mine["in"] = _own(step["in"], turn)
     return mine
