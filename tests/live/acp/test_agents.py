@@ -22,6 +22,7 @@ from callsheet.seam import (
     Event,
     Interrupted,
     MessagePreview,
+    Noted,
     Permission,
     Receipt,
     RequestOpened,
@@ -171,3 +172,26 @@ def test_a_session_is_gone_on_with(
             one["content"][0]["text"] for one in last(again.bundle, "message") if one["author"] == "model"
         ]
         assert said[-1] == "Second."
+
+
+def test_a_process_that_was_left_running_is_cancelled(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Version 2: Claude Code offers to cancel the terminal of a command in the background."""
+    agent = AGENTS["claude"]
+    command = {"command": "touch begun; sleep 60", "description": "Waits", "run_in_background": True}
+    script = agent.says([("call_1", "run", command)], [("call_2", "run", {"command": "sleep 3"})], ["Done."])
+    accepted: list[Receipt] = []
+    with agent.make(home, tmp_path, monkeypatch, *script) as house:
+
+        async def during(session: Session, event: Event) -> None:
+            if not accepted and isinstance(receipt := session.cancel_call("call_1"), Accepted):
+                accepted.append(receipt)
+
+        ran = house.run(Policy("allow"), during)
+        assert accepted == [Accepted()]
+        assert ran.result == Completed("end_turn")
+        (ended,) = (one for one in last(ran.bundle, "terminal") if one["terminalId"] == "call_1")
+        assert ended["status"] != "running"
+        assert not [event for event in ran.events if isinstance(event, Noted)]
+        agree(ran, house)
