@@ -364,11 +364,13 @@ def _told(cite: Cite, part: dict[str, Any]) -> tuple[bytes | None, bytes | None]
 
 
 def _exit(case: Case) -> Any:
-    """The last exit that the cited frames tell of; ``MISSING`` where none does."""
+    """The exit that the cited frames tell of; ``MISSING`` where none does, or where an earlier state has it already."""
     found: Any = MISSING
+    if case.before is not None and not {"exitCode", "signal"}.isdisjoint(case.before):
+        return found
     for cite in case.cites:
         part = cite.part if isinstance(cite.part, dict) else {}
-        if cite.role not in ("terminal", "output"):
+        if cite.role not in ("terminal", "output") or _is_end(found):
             continue
         if part.get("exitStatus") is not None:
             found = part["exitStatus"]
@@ -377,6 +379,13 @@ def _exit(case: Case) -> Any:
         elif cite.role == "output" and _answers(case, cite) == "terminal/wait_for_exit":
             found = part
     return found
+
+
+def _is_end(told: Any) -> bool:
+    """Whether an exit says how the process ended."""
+    return type(follow(told, "/exitCode")) is int or bool(
+        isinstance(follow(told, "/signal"), str) and follow(told, "/signal")
+    )
 
 
 def _answers(case: Case, cite: Cite) -> str | None:

@@ -21,7 +21,7 @@ from callsheet.registry.via import base64
 from callsheet.registry.when import MISSING, follow
 from callsheet.wire.blobs import digest
 from callsheet.wire.damage import BOM
-from callsheet.wire.lossless import clean_text, fits, readable
+from callsheet.wire.lossless import clean_text, fits
 from callsheet.wire.spans import Spans
 
 CLEARS = 2
@@ -88,7 +88,7 @@ def tool_part(item: Any) -> dict[str, Any]:
         return block_part(item["content"])
     if kind == "terminal" and isinstance(item.get("terminalId"), str):
         return {"type": "terminal", "terminalId": item["terminalId"]}
-    if kind == "diff" and isinstance(item.get("newText"), str):
+    if kind == "diff" and isinstance(item.get("newText"), str) and isinstance(item.get("path"), str):
         named = {"path": "path", "oldText": "oldText", "newText": "newText"}
         return {"type": "diff"} | {to: item[of] for of, to in named.items() if isinstance(item.get(of), str)}
     return {"type": "json", "value": item}
@@ -119,7 +119,7 @@ def block_at(cite: Cite, pointer: str, block: Any) -> dict[str, Any]:
     if part["type"] != "json":
         return part
     text = Spans(cite.data.removeprefix(BOM)).text(pointer)
-    if text is None or (fits(clean_text(text)) and readable(text)):
+    if text is None or fits(clean_text(text)):
         return part
     return {"type": "text", "text": clean_text(text).decode("utf-8", "replace")}
 
@@ -203,10 +203,11 @@ def agent_output(case: Case, cite: Cite, fact: Fact, _values: list[Any]) -> Any:
 
 def change_state(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     """What became of a change: shown, done with its call, refused in an answer, or not told."""
-    status = folded(case, "change", "status")
-    if status not in ("completed", "failed", "cancelled"):
+    told = [follow(one.part, "/status") for one in case.role_cites("change")]
+    ended = [status for status in told if status in ("completed", "failed", "cancelled")]
+    if not ended:
         return "proposed"
-    if status == "completed":
+    if ended[-1] == "completed":
         return "applied"
     chosen = {follow(one.part, "/outcome/optionId") for one in case.role_cites("decision")}
     offered = [follow(one.part, "/options") for one in case.role_cites("request")]

@@ -196,3 +196,45 @@ def test_an_agent_that_begins_anew_replays_no_more(tmp_path: Path) -> None:
     more = update("agent_message_chunk", messageId="m", content=TEXT)
     found = read(tmp_path, HELLO, AGENT, LOAD, HELLO, LOADED, more)
     assert ["inherited" in one["native"] for one in found if one["type"] == "message"] == [False]
+
+
+def test_a_process_ends_once(tmp_path: Path) -> None:
+    """What is told of its end later takes nothing back: a terminal is a whole snapshot."""
+    ends: list[Any] = [{"exitCode": 137}, {}, None, 5, {"exitCode": None, "signal": ["x"]}, {"signal": "SIGTERM"}]
+    told = [update("terminal_update", terminalId="t1", exitStatus=end) for end in ends]
+    found = read(tmp_path, HELLO_2, AGENT_2, BEGIN, BEGUN, *told)
+    states = [(one["status"], one.get("exitCode"), one.get("signal")) for one in found if one["type"] == "terminal"]
+    assert set(states) == {("exited", 137, None)}
+
+
+def test_an_end_that_says_nothing_may_be_followed_by_one_that_does(tmp_path: Path) -> None:
+    told = [update("terminal_update", terminalId="t1", exitStatus=end) for end in ({}, {"signal": "SIGKILL"})]
+    found = read(tmp_path, HELLO_2, AGENT_2, BEGIN, BEGUN, *told)
+    assert [one["status"] for one in found if one["type"] == "terminal"] == ["unknown", "killed"]
+
+
+def test_a_diff_without_a_path_is_shown_as_it_is(tmp_path: Path) -> None:
+    items = [{"type": "diff", "newText": "b"}, {"type": "diff", "newText": "b", "path": "/a"}]
+    call = update("tool_call", toolCallId="c1", title="x", status="completed", content=items)
+    found = read(tmp_path, HELLO, AGENT, BEGIN, BEGUN, call)
+    (result,) = (one for one in found if one["type"] == "tool_result")
+    assert [part["type"] for part in result["displayContent"]] == ["json", "diff"]
+
+
+def test_a_change_that_is_shown_after_the_end_of_its_call(tmp_path: Path) -> None:
+    item = {"type": "diff", "changes": [{"operation": "add", "path": "/a"}]}
+    ended = update("tool_call_update", toolCallId="c1", status="completed")
+    late = update("tool_call_update", toolCallId="c1", status="in_progress", content=[item])
+    found = read(tmp_path, HELLO_2, AGENT_2, BEGIN, BEGUN, ended, late)
+    assert [one["state"] for one in found if one["type"] == "file_change"] == ["applied"]
+
+
+def test_half_a_character_in_a_request_and_in_a_block(tmp_path: Path) -> None:
+    options = [{"optionId": "a", "name": "\ud800", "kind": "allow_once"}]
+    params = {"sessionId": S, "toolCall": {"toolCallId": "c1"}, "options": options}
+    ask = came({"id": 7, "method": "session/request_permission", "params": params})
+    answer = sent({"id": 7, "result": {"outcome": {"outcome": "selected", "optionId": "a"}}})
+    odd = update("agent_message_chunk", content="\ud800")
+    found = read(tmp_path, HELLO, AGENT, BEGIN, BEGUN, ask, answer, odd)
+    assert [one["capture"]["title"]["state"] for one in found if one["type"] == "permission"] == ["external"] * 2
+    assert [one["content"][0]["type"] for one in found if one["type"] == "message"] == ["json"]

@@ -31,6 +31,7 @@ class Asked(Struct):
         key: Its requestId.
         derived: Whether the id had to be told apart from an earlier one.
         ref: The frame.
+        exact: Its JSON text, where it has unpaired surrogates.
     """
 
     key: str
@@ -38,6 +39,7 @@ class Asked(Struct):
     ref: Ref
     members: dict[str, Raw]
     call_id: str | None = None
+    exact: str | None = None
 
 
 class Asks:
@@ -100,8 +102,11 @@ class Asks:
         if extra and size <= INLINE_MOST and all(lossless.fits(bytes(raw)) for raw in extra.values()):
             # Another wording of the call than the call's own: kept here, never merged into it.
             record.native.extra = raw_json(extra)
-        if pen.unit.exact is not None:
-            pen.readable(record, "title", "")
+        if answer is None:
+            asked.exact = pen.exact(asked.ref.pointer or "")
+        if asked.exact is not None and not lossless.lossless(asked.exact.encode()):
+            blob = pen.desk.blob(asked.exact.encode(), "application/json")
+            pen.capture(record, "title", "external", blob=blob)
         return record
 
     def permission_answer(self, asked: Asked, result: Raw, pointer: str) -> None:

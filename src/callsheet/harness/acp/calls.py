@@ -511,7 +511,7 @@ class Calls:
             return
         call.diffs = shown
         record = FileChange(scope="call", call_id=call.call_id, state=state, changes=changes)
-        ends = [call.values["status"].ref] if call.final is not None and "status" in call.values else []
+        ends = [call.ended] if call.final is not None and call.ended is not None else []
         record.native = native_of([*as_role([*call.pieces, *ends], "change"), *self._last(call)])
         if state == "declined":
             record.native.refs += call.declined

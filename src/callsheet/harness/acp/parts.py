@@ -82,12 +82,12 @@ def tool_part(raw: Raw, desk: Desk) -> Part:
     terminal = text_of(members.get("terminalId", ABSENT))
     if kind == "terminal" and terminal is not None:
         return Part(type="terminal", terminal_id=terminal)
-    new = members.get("newText", ABSENT)
-    if kind == "diff" and text_of(new) is not None:
+    new, path = members.get("newText", ABSENT), text_of(members.get("path", ABSENT))
+    if kind == "diff" and text_of(new) is not None and path is not None:
         old = members.get("oldText", ABSENT)
         return Part(
             type="diff",
-            path=text_of(members.get("path", ABSENT)),
+            path=path,
             old_text=verbatim(old) if text_of(old) is not None else None,
             new_text=verbatim(new),
         )

@@ -184,6 +184,8 @@ class Terminals:
             state.dirty = True
 
     def _exit(self, state: State, raw: Raw, code: str = "exitCode") -> None:
+        if state.exit_code is not None or state.signal is not None:
+            return  # a process ends once
         told = members_of(raw)
         number = value_of(told.get(code, ABSENT))
         signal = value_of(told.get("signal", ABSENT))
