@@ -238,3 +238,9 @@ def test_half_a_character_in_a_request_and_in_a_block(tmp_path: Path) -> None:
     found = read(tmp_path, HELLO, AGENT, BEGIN, BEGUN, ask, answer, odd)
     assert [one["capture"]["title"]["state"] for one in found if one["type"] == "permission"] == ["external"] * 2
     assert [one["content"][0]["type"] for one in found if one["type"] == "message"] == ["json"]
+
+
+def test_a_command_that_is_no_text_says_nothing(tmp_path: Path) -> None:
+    told = [update("terminal_update", terminalId="t1", command=one, exitStatus={}) for one in ("ls", ["x"])]
+    found = read(tmp_path, HELLO_2, AGENT_2, BEGIN, BEGUN, *told)
+    assert {one["command"] for one in found if one["type"] == "terminal"} == {"ls"}
