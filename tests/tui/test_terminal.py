@@ -274,3 +274,9 @@ def test_with_errors_elsewhere_the_screen_is_on_the_terminal(tmp_path: Path) -> 
     terminal.press("q")
     assert terminal.end() == 0
     assert errors.read_bytes() == b""
+
+
+def test_without_bundles_it_says_how_to_make_some(tmp_path: Path) -> None:
+    terminal = Terminal("open", environment={"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "none")})
+    terminal.until("no bundles yet (callsheet import")
+    assert terminal.end() == 2

@@ -35,15 +35,21 @@ def open_command(source: str | None, stream: str | None) -> int:
 
     Exit code 0: closed; 2: nothing could be read, no terminal, or no Textual.
     """  # noqa: D301
+    from callsheet.errors import SourceError
     from callsheet.library.places import bundles_folder
 
     check_workbench()
     from callsheet.faces.cli.agents import finish_recording
     from callsheet.faces.tui.app import open_workbench
 
-    if source is not None:
+    if source is None:
+        source = str(bundles_folder())
+        if not Path(source).is_dir():
+            words = "no bundles yet (callsheet import makes them of what your agents stored)"
+            raise SourceError(words, path=source)
+    else:
         finish_recording(Path(source))
-    return open_workbench(source if source is not None else str(bundles_folder()), stream=stream)
+    return open_workbench(source, stream=stream)
 
 
 def check_workbench(instead: str = "callsheet show prints a sheet") -> None:
