@@ -38,22 +38,23 @@ class Part(NamedTuple):
     cuts: Literal["", "start", "end"] = ""
 
 
-def count_parts(tally: Tally, waiting: int) -> list[Part]:
-    """Calls, failures, declined calls, and what waits for an answer."""
+def count_parts(tally: Tally, waiting: int, undecided: int = 0) -> list[Part]:
+    """Calls, failures, declined calls, what waits for an answer, and what never got one as far as is recorded."""
     found = [Part(Span(counted(tally.calls, "call"), "strong"), 4)]
     parts: tuple[tuple[int, str, Style, int], ...] = (
         (tally.failed, "failed", "bad", 4),
         (tally.declined, "declined", "refused", 4),
         (waiting, "waiting", "open", 1),
+        (undecided, "undecided", "open", 4),
     )
     return found + [
         Part(Span(f"{count:,} {word}", style), rank) for count, word, style, rank in parts if count
     ]
 
 
-def count_spans(tally: Tally, waiting: int) -> list[Span]:
+def count_spans(tally: Tally, waiting: int, undecided: int) -> list[Span]:
     """What ``count_parts`` says, for a line of its own."""
-    return [part.span for part in count_parts(tally, waiting)]
+    return [part.span for part in count_parts(tally, waiting, undecided)]
 
 
 def usage_parts(usage: Reported) -> Iterator[Part]:

@@ -29,6 +29,7 @@ from callsheet.faces.tui.shelf import Counts, Entry, Mark, Root, Writing, entrie
 from callsheet.faces.tui.stored import Feed, Stored
 from callsheet.paint import Line, Span, visible
 from callsheet.paint.cells import cut, cut_start, width
+from callsheet.pairing import Tally
 from callsheet.rows.text import counted
 from callsheet.wire.locks import is_locked
 
@@ -152,7 +153,7 @@ def _facts(entry: Entry) -> Iterator[Span]:
     if entry.why is not None:
         yield Span(visible(entry.why), "bad")
     elif entry.tally is not None:
-        yield from count_spans(entry.tally, entry.tally.unresolved)
+        yield from count_spans(entry.tally, entry.waiting, entry.undecided)
     elif entry.is_large:
         yield Span("large: counted when it is opened", "quiet")
     else:
@@ -316,6 +317,7 @@ class SessionsScreen(Screen[None]):
         if known is None:
             return entry
         known.mark = entry.mark
+        known.written = entry.written
         known.running = known.running and is_locked(known.path)
         return known
 
@@ -327,13 +329,14 @@ class SessionsScreen(Screen[None]):
                 self._places(),
             ]
         )
-        tallies = [entry.tally for entry in entries if entry.tally is not None]
+        counted_ones = [entry for entry in entries if entry.tally is not None]
         left = [Part(Span(self._said, "open"), 0, "end")] if self._said else []
-        if tallies:
-            total = type(tallies[0])()
-            for tally in tallies:
-                total.add(tally)
-            left += count_parts(total, total.unresolved)
+        if counted_ones:
+            total = Tally()
+            for entry in counted_ones:
+                total.add(entry.tally or Tally())
+            waiting = sum(entry.waiting for entry in counted_ones)
+            left += count_parts(total, waiting, sum(entry.undecided for entry in counted_ones))
         self.query_one("#bottom", Bar).put(
             [*left, Part(Span("Enter: open", "quiet")), Part(Span("? help", "quiet"), 3)]
         )

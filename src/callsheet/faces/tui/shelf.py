@@ -56,6 +56,7 @@ class Entry(Struct, kw_only=True):
         tally: Counts of all its streams; None where they were not read.
         recording: It is being recorded, or its recorder ended before it could finish.
         running: A recorder has it now.
+        written: It was written since somebody follows it.
         why: Why it cannot be read.
     """
 
@@ -74,12 +75,23 @@ class Entry(Struct, kw_only=True):
     tally: Tally | None = None
     recording: bool = False
     running: bool = False
+    written: bool = False
     why: str | None = None
 
     @property
     def key(self) -> tuple[str, str | None]:
         """What the entry is known by."""
         return str(self.path), self.stream
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for an answer, as far as one sees: of a session that goes on."""
+        return self.tally.unresolved if self.tally and (self.running or self.written) else 0
+
+    @property
+    def undecided(self) -> int:
+        """Requests of another session of which no decision is recorded."""
+        return self.tally.unresolved - self.waiting if self.tally else 0
 
     @property
     def saved(self) -> str:
@@ -159,6 +171,7 @@ class Writing:
     def __init__(self, *roots: Root) -> None:
         self._watcher = Watcher(roots, Watched)
         self._marks: dict[Watched, Mark] = {}
+        self._has_looked = False
 
     def entries(self) -> list[Entry]:
         """The sessions now.
@@ -174,11 +187,15 @@ class Writing:
         for one in there:
             mark = before.get(one)
             if mark is None or one in due:
-                one.told_at = self._watcher.clock() if one in due else one.told_at
+                if one in due and self._has_looked:
+                    one.told_at = self._watcher.clock()
                 mark = _mark_of_files(one)
             self._marks[one] = mark
             several = many[one.session.main] > 1
-            found.append(_entry(one.session, mark, stream_id(one.session.native_id) if several else None))
+            entry = _entry(one.session, mark, stream_id(one.session.native_id) if several else None)
+            entry.written = one.told_at > float("-inf")
+            found.append(entry)
+        self._has_looked = True
         return found
 
 
