@@ -39,9 +39,9 @@ def test_the_newest_of_each_scope_counts() -> None:
     assert found.context == "window 200"
     assert not found.says_how_full
     assert list(found.counts()) == [
-        ("last response", "input_tokens 2 · cost 0.5"),
-        ("session so far", "total_tokens 30"),
-        ("week so far", "n 1"),
+        ("last response", ["input_tokens 2", "cost 0.5"]),
+        ("session so far", ["total_tokens 30"]),
+        ("week so far", ["n 1"]),
     ]
 
 

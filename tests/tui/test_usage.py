@@ -35,7 +35,8 @@ def test_the_session_pane_says_all_of_it() -> None:
         await on.press("s")
         for words in (
             "usage as last reported",
-            "session so far: totalCostUSD",
+            "session so far:",
+            "totalCostUSD 0.0034",
             "cache_read_input_tokens 1,000",
         ):
             assert words in on.text

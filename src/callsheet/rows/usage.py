@@ -65,7 +65,7 @@ class Reported:
         usage = self._context
         return usage is not None and (usage.context_used, usage.percent) != (None, None)
 
-    def counts(self) -> Iterator[tuple[str, str]]:
+    def counts(self) -> Iterator[tuple[str, list[str]]]:
         """For each scope what to call it, and its newest numbers under the source's own names."""
         known = [(scope, so_far) for scope, so_far, _ in _SCOPES]
         words = {(scope, so_far): word for scope, so_far, word in _SCOPES}
@@ -73,4 +73,4 @@ class Reported:
             counts = (self._counts[key].counts or [])[:COUNTS]
             scope, so_far = key
             name = words.get(key) or f"{scope} so far" * so_far or scope
-            yield name, " · ".join(f"{count.name} {count.value:,}" for count in counts)
+            yield name, [f"{count.name} {count.value:,}" for count in counts]

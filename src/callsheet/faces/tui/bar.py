@@ -63,7 +63,7 @@ def usage_parts(usage: Reported) -> Iterator[Part]:
         yield Part(Span(usage.context, "quiet"), 6)
     if not usage.says_how_full:
         for name, counts in usage.counts():
-            yield Part(Span(visible(f"{name}: {counts}"), "quiet"), 7, "end")
+            yield Part(Span(visible(f"{name}: {' · '.join(counts)}"), "quiet"), 7, "end")
             break
 
 
