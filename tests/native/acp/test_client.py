@@ -74,7 +74,13 @@ def test_an_agent_that_refuses_version_2_is_asked_for_version_1() -> None:
     ("answers", "words"),
     [
         ([{"error": {"code": 1, "message": "no"}}, {"error": {"code": 1, "message": "never"}}], "refused the handshake: never"),
+        (
+            [{"error": {"code": 1, "message": "no server"}}, {"error": {"code": -32022, "message": "unsupported"}}],
+            "refused the handshake: no server",
+        ),
         ([{"result": {"protocolVersion": 3}}], "speaks version 3"),
+        ([{"result": {"protocolVersion": 0}}], "speaks version 0"),
+        ([{"result": {"protocolVersion": 2.0}}], "speaks version none"),
         ([{"result": {"protocolVersion": "2"}}], "speaks version none"),
         ([{"result": None}], "speaks version none"),
         ([{"result": {"protocolVersion": 1}}, {"error": {"code": -32603, "message": "broken"}}], "opened no session: broken"),

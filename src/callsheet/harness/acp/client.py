@@ -62,6 +62,8 @@ ELICITATION: dict[str, Any] = {"form": {}, "url": {}}
 NOT_TAKEN = frozenset({-32600, -32601, -32602, -32000, -32002})
 """Errors of a v1 prompt that say that it was never taken: a bad request, no login, no such session."""
 LOGIN_WANTED = -32000
+UNSUPPORTED = -32022
+"""The error for a version of the protocol that the agent does not speak."""
 
 
 class Turn(client.Turn):
@@ -100,6 +102,7 @@ class Client(RpcClient[Turn]):
         self._info = {**CLIENT, "version": client_version}
         self._version = NEWEST
         self._asked_for = NEWEST
+        self._refusal = ABSENT
         self._agent: tuple[str, str | None] | None = None
         self._abilities: list[Ability] = []
         self._logins: list[str] = []
@@ -138,8 +141,11 @@ class Client(RpcClient[Turn]):
     def _initialized(self, frame: Frame) -> list[Step]:
         if frame.error:
             if self._asked_for == OLDEST:
-                return self._unopened("the agent refused the handshake", frame.error)
-            self._asked_for = OLDEST
+                # An agent of version 2 alone refuses the older one by its number: why it refused before says more.
+                only_newer = whole_number_of(members_of(frame.error).get("code", ABSENT)) == UNSUPPORTED
+                why = self._refusal if only_newer else frame.error
+                return self._unopened("the agent refused the handshake", why)
+            self._asked_for, self._refusal = OLDEST, Raw(bytes(frame.error))
             old = {
                 "protocolVersion": OLDEST,
                 "clientInfo": self._info,
