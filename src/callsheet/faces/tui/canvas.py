@@ -1,4 +1,4 @@
-"""The sheet on the screen: one scrolling view that draws the lines it is asked for, and nothing else.
+"""The sheet on the screen, with a reader in front of it.
 
 Owns where the reader is: which row is selected, which lines are on the screen, and that neither moves when rows come,
 change, or turn out longer than guessed.
@@ -12,26 +12,18 @@ from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
 from textual.events import Click, Resize
-from textual.filter import ANSIToTruecolor
-from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
-from textual.widget import Widget
 
-from callsheet.faces.tui.choice import Choice, Shows
-from callsheet.faces.tui.layout import Layout
-from callsheet.faces.tui.painted import GUTTER, Painted
+from callsheet.faces.tui.choice import Shows
+from callsheet.faces.tui.lined import LinedView
 from callsheet.paint import Line, Look
 from callsheet.rows import Row, Rows
 
 
-class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
+class SheetView(LinedView, can_focus=True, inherit_bindings=False):
     """The lines of a session's rows.
 
     Attributes:
-        cursor: Which of the shown rows is selected.
-        page: Lines on the screen.
         following: New rows are scrolled to as they come, while the reader is at the end.
     """
 
@@ -58,34 +50,16 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
             self.when = monotonic()
 
     def __init__(self, rows: Rows, look: Look, *, looks: str = "dark", id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self.cursor = 0
+        super().__init__(rows, look, looks=looks, id=id)
         self.following = False
-        self.page = 1
-        self._choice = Choice(rows)
-        self._painted = Painted(look, looks)
-        self._lines = Layout(self._choice, self._painted)
         self._cursor_key: int | None = None
-        self._drawn: list[Strip] = []
 
     # -- which rows ---------------------------------------------------------------------------------------------
-
-    @property
-    def rows(self) -> Rows:
-        """All rows, shown or not."""
-        return self._choice.rows
 
     @property
     def provisional(self) -> bool:
         """Whether the rows are marked as those of a file that is still being read."""
         return self._painted.provisional
-
-    def __len__(self) -> int:
-        return len(self._choice)
-
-    def position(self, index: int) -> int:
-        """The position among all rows of a shown one."""
-        return self._choice.position(index)
 
     @property
     def at(self) -> int | None:
@@ -174,59 +148,6 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self._start_anew()
         self._show_at(self.cursor, line)
 
-    def _start_anew(self) -> None:
-        """Forgets what was painted and measured."""
-        region = self.scrollable_content_region
-        self.page = max(region.height, 1)
-        self._painted.start_anew(max(region.width - GUTTER, 1))
-        self._lines.start_anew()
-        self.cursor = max(0, min(self.cursor, len(self) - 1))
-        self._sync()
-        self.refresh()
-
-    # -- drawing ------------------------------------------------------------------------------------------------
-
-    def _window(self) -> list[tuple[int, int]]:
-        """For each line of the screen the shown row, and which of its lines it is."""
-        before = self._lines.total
-        window = self._lines.window(self.scroll_offset.y, self.page)
-        if self._lines.total != before:
-            self._sync()
-        return window
-
-    def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
-        window = self._window()
-        if y >= len(window):
-            return self._painted.blank
-        index, inner = window[y]
-        strip = self._painted.strip(self.rows, self.position(index), inner)
-        return self._painted.selected(strip) if index == self.cursor else strip
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Lines of the screen as they are: they fill it and have their ground, so no style is laid over them."""
-        strips = [self.render_line(y) for y in crop.line_range]
-        if crop.y == 0:
-            self._drawn = strips
-        for one in self.get_line_filters():
-            if not isinstance(one, ANSIToTruecolor):  # our colours are true ones
-                strips = [strip.apply_filter(one, self.background_colors[1]) for strip in strips]
-        if crop.x or crop.right < self.size.width:
-            strips = [strip.crop(crop.x, crop.right) for strip in strips]
-        return strips
-
-    def _draw(self) -> None:
-        """Draws those lines anew that are not on the screen as they are now."""
-        lines = [self.render_line(y) for y in range(self.page)]
-        if len(lines) != len(self._drawn):
-            self.refresh()
-            return
-        width = self._painted.cells + GUTTER
-        changed = [y for y, line in enumerate(lines) if line is not self._drawn[y]]
-        if changed:
-            self.refresh(*(Region(0, y, width, 1) for y in changed))
-        self._drawn = lines
-
     def tick(self) -> None:
         """Moves the signs of running rows on the screen."""
         self._painted.tick()
@@ -252,25 +173,6 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         if not len(self._lines):
             return 0
         return self._lines.start(min(self.cursor, len(self._lines) - 1)) - self.scroll_offset.y
-
-    def _sync(self) -> None:
-        """Tells the scroll bar how many lines there are."""
-        size = Size(self._painted.cells + GUTTER, max(self._lines.total, 1))
-        if size != self.virtual_size:
-            self.set_reactive(Widget.virtual_size, size)
-            self.vertical_scrollbar.window_virtual_size = size.height
-            self.vertical_scrollbar.window_size = self.page
-
-    def _set_scroll(self, line: float) -> None:
-        self._sync()
-        self.scroll_to(y=max(0, min(line, self._lines.total - self.page)), animate=False, immediate=True)
-
-    def validate_scroll_y(self, value: float) -> float:
-        """Where the screen may begin; rows that come into it from above are measured, so that none jumps."""
-        value = round(max(0, min(value, self._lines.total - self.page)))
-        grown = self._lines.measure_screen(value, self.page)
-        self._sync()
-        return max(0, min(value + grown, self._lines.total - self.page))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Draws the lines of another place."""
