@@ -138,24 +138,23 @@ class Branches:
 
     def _makers_above(self) -> array[int]:
         above = array("q", [NOWHERE]) * len(self._own)
-        for at, parent in enumerate(self._parents):
-            if parent < 0:
-                continue
-            if self._kinds[parent]:
-                above[at] = parent
-            elif parent < at:
-                above[at] = above[parent]
+        seen = bytearray(len(self._own))
+        for start in range(len(self._own)):
+            climbed: list[int] = []
+            at, end = start, NOWHERE
+            while at >= 0 and not seen[at]:
+                seen[at] = 1
+                climbed.append(at)
+                at = self._parents[at]
+                if at >= 0 and self._kinds[at]:
+                    end = at
+                    break
             else:
-                above[at] = self._climb(at)
+                if at >= 0 and climbed:
+                    end = above[at]
+            for one in climbed:
+                above[one] = end
         return above
-
-    def _climb(self, at: int) -> int:
-        seen: set[int] = set()
-        while (at := self._parents[at]) >= 0 and at not in seen and len(seen) < 10_000:
-            if self._kinds[at]:
-                return at
-            seen.add(at)
-        return NOWHERE
 
     def _branches(self, leaf: int) -> bytearray:
         states = bytearray(len(self._own))

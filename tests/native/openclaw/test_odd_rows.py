@@ -117,3 +117,34 @@ def test_a_bundle_without_copies_is_held_against_the_rows_as_they_were_read(
     totals = Totals()
     assert {one.rule for one in audit_bundle(bundle, totals)} == {"P-REF"}
     assert totals.unread > 0
+
+
+def test_parents_may_stand_behind_their_children_however_many(store: Store, tmp_path: Path) -> None:
+    """Two calls of one id; the results find theirs by a way up that is longer than any memory of it was."""
+    long = 15_000
+    entries: list[Any] = []
+    for number in range(2):
+        name = f"{number}."
+        result = {"role": "toolResult", "toolCallId": "c1", "toolName": "exec", "isError": False, "content": []}
+        entries.append({"type": "message", "id": f"{name}r", "parentId": f"{name}0", "message": result})
+        entries += [
+            {"type": "custom", "id": f"{name}{at}", "parentId": f"{name}{at + 1}"} for at in range(long)
+        ]
+        asked = [{"type": "toolCall", "id": "c1", "name": "exec", "arguments": {}}]
+        maker = {"role": "assistant", "content": asked}
+        entries.append({"type": "message", "id": f"{name}{long}", "parentId": None, "message": maker})
+    store.sql("BEGIN").session(entries).sql("COMMIT")
+    (records,) = whole(store, tmp_path / "out")
+    told = [(one["linkage"], one["callId"]) for one in records if one["type"] == "tool_result"]
+    assert told == [("derived", f"c1#0.{long}"), ("derived", f"c1#1.{long}")]
+
+
+def test_a_ring_with_a_call_in_it_is_walked_once(store: Store, tmp_path: Path) -> None:
+    made = Made(4)
+    made.call(("c1", "exec", {}))
+    made.result("c1")
+    made.entries[1]["parentId"] = made.last
+    made.prompt()
+    store.session(made.entries)
+    (records,) = whole(store, tmp_path / "out")
+    assert [one["type"] for one in records] == ["session", "tool_call", "tool_result", "message"]

@@ -95,27 +95,23 @@ class Tree:
     def _find_above(self) -> None:
         self._above = array("q", [NONE]) * len(self._ids)
         above, parents, kinds = self._above, self._parents, self._kinds
+        known = bytearray(len(parents))
         for at in range(len(parents)):
-            parent = parents[at]
-            if parent < 0:
+            if known[at]:
                 continue
-            if kinds[parent]:
-                above[at] = parent
-            elif parent < at:
-                above[at] = above[parent]
-            else:
-                above[at] = self._climb(at)
-
-    def _climb(self, at: int) -> int:
-        """The nearest assistant above an entry whose parent stands behind it."""
-        seen = set()
-        while (at := self._parents[at]) >= 0 and at not in seen:
-            if self._kinds[at]:
-                return at
-            seen.add(at)
-            if len(seen) > 10_000:
-                break
-        return NONE
+            # Parents may stand behind their children: the way up is walked once, and all on it learn its end.
+            way = [at]
+            known[at] = 1
+            found = NONE
+            while (up := parents[way[-1]]) >= 0:
+                if kinds[up] or known[up]:
+                    # An entry that is on this way already closes a ring that no assistant stands in.
+                    found = up if kinds[up] else above[up]
+                    break
+                known[up] = 1
+                way.append(up)
+            for one in way:
+                above[one] = found
 
     def _find_states(self, leaf: int | None) -> None:
         parents = self._parents
