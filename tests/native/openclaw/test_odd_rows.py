@@ -12,7 +12,7 @@ from tests.native.openclaw.conftest import KEY, SESSION, Made, Store
 from tests.native.openclaw.test_databases import approval, file_of, talk
 
 from callsheet.audit import Totals, audit_bundle
-from callsheet.library.importing import Imported, import_sources
+from callsheet.library.importing import Failure, Imported, import_sources
 from callsheet.records.bundle import Bundle
 from callsheet.rules import check_bundle
 
@@ -148,3 +148,17 @@ def test_a_ring_with_a_call_in_it_is_walked_once(store: Store, tmp_path: Path) -
     store.session(made.entries)
     (records,) = whole(store, tmp_path / "out")
     assert [one["type"] for one in records] == ["session", "tool_call", "tool_result", "message"]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"", lambda data: b"hello", lambda data: data[: len(data) // 2 + 100]]
+)
+def test_a_broken_database_in_a_folder_is_not_passed_over(store: Store, tmp_path: Path, damage: Any) -> None:
+    store.session(talk("c1")).close()
+    store.agent.write_bytes(damage(store.agent.read_bytes()))
+    before = store.agent.read_bytes()
+    told = [one for one in import_sources([store.root], tmp_path / "out", kind="openclaw")]
+    failed = [one.message for one in told if isinstance(one, Failure) and one.path == str(store.agent)]
+    assert len(failed) == 1, told
+    assert "\n" not in failed[0]
+    assert store.agent.read_bytes() == before

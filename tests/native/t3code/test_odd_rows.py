@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.native.t3code.conftest import THREAD, State
 
 from callsheet.audit import audit_bundle
-from callsheet.library.importing import Imported, import_sources
+from callsheet.library.importing import Failure, Imported, import_sources
 from callsheet.records.bundle import Bundle
 from callsheet.rules import check_bundle
 
@@ -71,3 +72,13 @@ def test_a_provider_session_that_is_no_text_names_none(old: State, tmp_path: Pat
     old.activity("runtime.error", {"message": "Broke"})
     (records,) = whole(old, tmp_path / "out").values()
     assert "providerSessions" not in records[0]["native"].get("extra", {})
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"", lambda data: b"hello", lambda data: data[: len(data) // 2 + 100]]
+)
+def test_a_broken_database_in_a_folder_is_not_passed_over(tmp_path: Path, damage: Any) -> None:
+    path = State(tmp_path / "t3" / "userdata-v2" / "state.sqlite", 2).close()
+    path.write_bytes(damage(path.read_bytes()))
+    told = list(import_sources([tmp_path / "t3"], tmp_path / "out", kind="t3code"))
+    assert [isinstance(one, Failure) and one.path == str(path) for one in told] == [True]

@@ -145,7 +145,10 @@ def sessions(path: str, folder: Folder) -> list[Session]:
         return [_of_file(path, folder)]
     found: list[Session] = []
     for database in _below(path, DATABASES, folder):
-        if is_database(folder.head(database, 16)) and _is_ours(folder.tables(database)):
+        named = PurePath(database).name in (AGENT_DB, STATE_DB)
+        if not is_database(folder.head(database, 16)):
+            found += [_broken(database)] if named else []
+        elif _is_ours(folder.tables(database)) or (named and not folder.tables(database)):
             found += _of_database(database, folder)
     traces = []
     for file in _below(path, FILES, folder):
@@ -156,6 +159,12 @@ def sessions(path: str, folder: Folder) -> list[Session]:
             traces.append(file)
     taken = {file for session in found for file in session.files}
     return found + [_of_file(trace, folder) for trace in traces if trace not in taken]
+
+
+def _broken(path: str) -> Session:
+    """A file of the name of one of OpenClaw's databases that is none."""
+    parts = Parts(database=path, wrong="not a SQLite database (or empty, or encrypted)")
+    return Session(KIND, PurePath(path).name, path, parts, (path,))
 
 
 def _elsewhere(path: str, folder: Folder) -> Session:

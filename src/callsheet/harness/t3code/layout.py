@@ -88,7 +88,14 @@ def sessions(path: str, folder: Folder) -> list[Session]:
         return list(_of_database(path, folder))
     found: list[Session] = []
     for database in sorted({file for pattern in DATABASES for file in folder.files(path, pattern)}):
-        if is_database(folder.head(database, 16)) and not MARKED.isdisjoint(folder.tables(database)):
+        at = PurePath(database)
+        named = at.name == "state.sqlite" and at.parent.name in ("userdata", "userdata-v2")
+        if not is_database(folder.head(database, 16)):
+            wrong = "not a SQLite database (or empty, or encrypted)"
+            found += (
+                [Session(KIND, at.name, database, Parts(database, (), wrong), (database,))] if named else []
+            )
+        elif not MARKED.isdisjoint(folder.tables(database)) or (named and not folder.tables(database)):
             found += _of_database(database, folder)
     return found
 
