@@ -6,7 +6,9 @@ import asyncio
 import json
 import signal
 import socket
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -395,3 +397,16 @@ def test_events_come_while_the_turn_runs(scheme: Any, tmp_path: Path) -> None:
             run_turn(FAKE, Address.parse(text), tmp_path / "out", during=during, port=Policy("reject"))
         )
     assert "OutputPreview" in seen
+
+
+def test_a_listener_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Though its program takes no notice, and its connection has just been closed."""
+    note = tmp_path / "pid"
+    code = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    with listening([sys.executable, "-c", code]) as text:
+        host, port = text.removeprefix("tcp://").split(":")
+        with socket.create_connection((host, int(port))):
+            while not note.exists() or not note.read_text():
+                time.sleep(0.02)
+    stat = Path(f"/proc/{note.read_text()}/stat")
+    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"

@@ -157,14 +157,15 @@ async def _played(
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stdin.close()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(program.wait(), PATIENCE)
-        if program.returncode is None:
-            program.kill()
-            await program.wait()
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(program.wait(), PATIENCE)
+        finally:  # also when the listener is closed meanwhile
+            if program.returncode is None:
+                program.kill()
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(program.wait(), *ways, return_exceptions=True)
 
 
 async def _lines_of(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
