@@ -259,6 +259,22 @@ def test_a_database_is_followed_while_it_is_written(tmp_path: Path) -> None:
     state.close()
 
 
+def test_a_session_that_begins_in_a_database_is_followed(tmp_path: Path) -> None:
+    """The file is there already, and so is its log: nothing but its rows tells of it."""
+    state = State(tmp_path / "userdata-v2" / "state.sqlite", 2)
+    state.sql("PRAGMA journal_mode = WAL")
+    state.thread()
+    state.item("command_execution", input="ls", exitCode=0)
+    looking = follower(tmp_path)
+    list(looking.look())
+    state.thread("th-new")
+    state.item("command_execution", "running", thread="th-new", input="sleep 9")
+    told = [change.session for change in rows([*looking.look(), *looking.look()])]
+    assert told == ["th-new"]
+    assert list(looking.look()) == []
+    state.close()
+
+
 def test_a_database_that_is_replaced(tmp_path: Path) -> None:
     for number in range(2):
         state = State(tmp_path / f"{number}" / "state.sqlite", 2)

@@ -26,7 +26,9 @@ HEAD = 4096
 BESIDE = ("-wal", "-journal")
 """What a database writes beside itself."""
 
-GROWING = LINED | {".json", ".db", ".sqlite", ".sqlite3"}
+STORES = frozenset({".db", ".sqlite", ".sqlite3"})
+"""Endings of databases, in which sessions come and go while the file stays."""
+GROWING = LINED | STORES | {".json"}
 """Endings of files that may be sessions."""
 
 Happening = Literal["truncated", "replaced", "deleted"]
@@ -75,6 +77,11 @@ def names_below(root: Path) -> frozenset[str]:
         folders[:] = [name for name in folders if not name.startswith(".git")]
         found += [os.path.join(folder, name) for name in files if not name.endswith(("-shm", *BESIDE))]  # noqa: PTH118
     return frozenset(found)
+
+
+def stores_of(files: Iterable[str]) -> Iterator[str]:
+    """The databases among files, by their names."""
+    return (path for path in files if path.endswith(tuple(STORES)))
 
 
 def strays_of(files: Iterable[str]) -> dict[str, Mark | None]:

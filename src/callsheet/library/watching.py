@@ -32,6 +32,7 @@ from callsheet.library.tracks import (
     marks_of,
     names_below,
     sessions_in,
+    stores_of,
     strays_of,
 )
 from callsheet.library.workbench import printable
@@ -148,6 +149,7 @@ class Watcher(Generic[W]):
         self.clock = clock
         self._names: dict[Path, frozenset[str]] = {}
         self._strays: dict[str, Mark | None] = {}
+        self._stores: Marks = {}
         self._watched: dict[tuple[str, str, str], W] = {}
         self._free_at = 0.0
         self._find_at = 0.0
@@ -208,9 +210,11 @@ class Watcher(Generic[W]):
         names = {root: names_below(root) for root, _ in self._roots}
         cost = self.clock() - begun
         self._find_at = begun + cost + (FINDING * cost if cost > QUICK else 0)
-        if self._began and names == self._names and strays_of(self._strays) == self._strays:
+        stores = marks_of(stores_of(path for below in names.values() for path in below))
+        same = names == self._names and stores == self._stores
+        if self._began and same and strays_of(self._strays) == self._strays:
             return
-        self._names = names
+        self._names, self._stores = names, stores
         found = {
             (one.kind, one.native_id, one.main): (adapter, one)
             for adapter, one in sessions_in(self._roots)
@@ -226,7 +230,8 @@ class Watcher(Generic[W]):
                     watched.print = fingerprint(adapter, session, watched.files)
             watched.session = session
         for key in [key for key in self._watched if key not in found]:
-            yield from self._lost(self._watched.pop(key))
+            if not self._is_busy(self._watched[key]):
+                yield from self._lost(self._watched.pop(key))
         claimed = {path for watched in self.watched for path in watched.files}
         self._strays = strays_of(path for below in names.values() for path in below - claimed)
         if not self._began:
@@ -246,6 +251,14 @@ class Watcher(Generic[W]):
             _, failures = search(path, kind, DiskFolder(path))
             for failure in failures:
                 raise SourceError(failure.message, path=failure.path, line=failure.line)
+
+    @staticmethod
+    def _is_busy(watched: Watched) -> bool:
+        """Whether a session that is not found stands in a database that is there: its owner may be writing it."""
+        path = watched.session.main
+        before, now = watched.marks.get(path), mark_of(path)
+        same = before is not None and now is not None and before[:2] == now[:2]
+        return watched.is_told and same and bool(list(stores_of([path])))
 
     @staticmethod
     def _lost(watched: Watched) -> Iterator[Happened]:
