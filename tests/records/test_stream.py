@@ -215,3 +215,17 @@ def test_a_record_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -
     with pytest.raises(UnicodeEncodeError), StreamWriter(tmp_path / "s.jsonl") as writer:
         writer.write(Message(author="\ud800"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_of_several_lines_stands_on_one(tmp_path: Path) -> None:
+    pretty = msgspec.Raw(b'{\n  "a": [1,\n 2],\r\n "b": "c\\nd"}\n')
+    with StreamWriter(tmp_path / "s.jsonl") as writer:
+        for _ in range(2):
+            writer.write(
+                ToolCall(call_id="c", call_id_source="native", name="t", input=pretty, native=Native(refs=[]))
+            )
+        writer.write(Message(author="user"))
+    lines = (tmp_path / "s.jsonl").read_bytes().split(b"\n")[:-1]
+    assert [json.loads(line).get("input") for line in lines] == [{"a": [1, 2], "b": "c\nd"}] * 2 + [None]
+    call = ToolCall(call_id="c", call_id_source="native", name="t", input=pretty)
+    assert b"\n" not in encode(call)

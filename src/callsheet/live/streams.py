@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from callsheet.records import ENCODER, Record, Session, decode
+from callsheet.records import Record, Session, decode, encode
 from callsheet.wire.files import AtomicFile, private_folder, read_chunks
 
 
@@ -142,7 +142,7 @@ class GrowingStream:
         if not record.id:
             record.id = f"r{record.seq}"
         self.records += 1
-        line = ENCODER.encode(record)
+        line = encode(record)
         if isinstance(record, Session) and not record.seq:
             self._head = record, line
         spot = Spot(self.id, self.file.put(line + b"\n"), len(line) + 1)
@@ -170,7 +170,7 @@ class GrowingStream:
         if self._head is None:
             return False
         record, before = self._head
-        line = ENCODER.encode(record)
+        line = encode(record)
         if line == before:
             return False
         hashed = hashlib.sha256(line + b"\n")

@@ -87,7 +87,7 @@ AnyRecord = Union[RECORDS]  # type: ignore[valid-type]  # noqa: UP007 (made from
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(AnyRecord)
 _head = msgspec.json.Decoder(_Head)
 ENCODER = msgspec.json.Encoder()
-"""Writes records; every writer shares it."""
+"""Writes records; every writer shares it (``encode`` for one that may hold texts as they stood in a source)."""
 
 
 def type_name(record: Record | Unknown) -> str | None:
@@ -121,8 +121,9 @@ def decode(line: bytes) -> Record | Unknown:
 
 
 def encode(record: Record) -> bytes:
-    """One line of a stream, without LF."""
-    return ENCODER.encode(record)
+    """One line of a stream, without LF: those between the parts of a text kept as it was become blanks."""
+    line = ENCODER.encode(record)
+    return line.replace(b"\n", b" ") if b"\n" in line else line
 
 
 __all__ = [

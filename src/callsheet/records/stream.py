@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from callsheet.errors import ProducerError, RecordError
-from callsheet.records import ENCODER, Record, Unknown, decode
+from callsheet.records import ENCODER, Record, Unknown, decode, encode
 from callsheet.wire.damage import BOM
 from callsheet.wire.files import AtomicFile, Readable, read_chunks
 from callsheet.wire.lines import Line, split_lines
@@ -129,7 +129,10 @@ class StreamWriter:
         """
         held = self._held
         if held:
-            self._file.write(ENCODER.encode_lines(held))
+            lines = ENCODER.encode_lines(held)
+            if lines.count(b"\n") != len(held):
+                lines = b"".join([encode(record) + b"\n" for record in held])
+            self._file.write(lines)
             self.types.update(type(record) for record in held if record.supersedes is None)
             held.clear()
 

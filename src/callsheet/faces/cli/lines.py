@@ -15,7 +15,7 @@ import msgspec
 from callsheet.faces.cli.terminal import write_json
 from callsheet.live import Closed, Session
 from callsheet.live.channel import key_of
-from callsheet.records import ENCODER
+from callsheet.records import encode
 from callsheet.seam import (
     Completed,
     Event,
@@ -80,7 +80,7 @@ class JsonLines:
         """A record as it stands in its stream, or a preview."""
         if isinstance(event, Recorded):
             self._main = self._main or event.stream
-            line = ENCODER.encode(event.record)
+            line = encode(event.record)
             if event.stream != self._main:
                 line = _of_other(line, event.stream)
             self._print(line)
