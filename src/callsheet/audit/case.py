@@ -132,7 +132,7 @@ class Case:
     def pointed(self, cite: Cite, pointer: str, bound: tuple[int, ...] = ()) -> Iterator[Pointed]:
         """The values at one pointer of an entry."""
         if pointer.startswith("@line"):
-            for at, value in walk(self.reading.root_at(cite.source, cite.line), pointer[5:], bound):
+            for at, value in walk(self.reading.line_of(cite), pointer[5:], bound):
                 yield Pointed(at, value)
         elif pointer.startswith("@"):
             path = PurePath(cite.source.entry.path.replace("\\", "/"))

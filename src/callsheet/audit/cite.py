@@ -21,6 +21,7 @@ from callsheet.audit.branches import Branches
 from callsheet.audit.finding import REF, Claim, Evidence, Json
 from callsheet.audit.scan import Scan
 from callsheet.audit.sources import ROWS, Source, Sources, frame_of
+from callsheet.audit.torn import Standing, values_on
 from callsheet.registry import Registry
 from callsheet.registry.when import MISSING, follow
 from callsheet.wire.blobs import digest
@@ -49,6 +50,7 @@ class Cite(NamedTuple):
         sha256: Digest that the ref tells.
         key: Of a row, its key.
         table: Of a row, its table.
+        offset: Where the bytes begin in the source; -1 where they have no place of their own.
     """
 
     number: int
@@ -62,6 +64,7 @@ class Cite(NamedTuple):
     sha256: str | None
     key: Any = None
     table: Any = None
+    offset: int = -1
 
     @property
     def place(self) -> str:
@@ -107,6 +110,7 @@ class Reading:
         self.frames: dict[str, object] = {}
         self._decoded: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
         self._size = 0
+        self._torn: tuple[tuple[str, int], list[Standing]] | None = None
 
     def scan(self, source: Source) -> Scan:
         """The scan of a source; it is scanned when it is first cited."""
@@ -241,6 +245,7 @@ class Reading:
                 ref.get("sha256"),
                 ref.get("key"),
                 ref.get("table"),
+                offset,
             )
         )
 
@@ -338,6 +343,29 @@ class Reading:
             return MISSING
         data = source.read(bounds[0], bounds[1] - bounds[0]).removesuffix(b"\n")
         return self._decode(source, bounds[0], data)
+
+    def roots_at(self, source: Source, line: int) -> list[Standing]:
+        """The values on a line, several where it is torn, each with its place in the source."""
+        root = self.root_at(source, line)
+        bounds = self.scan(source).bounds(line)
+        if bounds is None:
+            return []
+        if root is not MISSING:
+            return [Standing(bounds[0], b"", root)]
+        if self._torn is None or self._torn[0] != (source.entry.id, line):
+            registry = self._registries.get(source.entry.kind)
+            data = source.read(bounds[0], bounds[1] - bounds[0]).removesuffix(b"\n")
+            found = values_on(data, registry.marks.whole if registry is not None else [])
+            placed = [one._replace(start=one.start + bounds[0]) for one in found]
+            self._torn = (source.entry.id, line), placed
+        return self._torn[1]
+
+    def line_of(self, cite: Cite) -> Any:
+        """The value on a line that a ref's bytes stand in; ``MISSING`` where they stand in none."""
+        found = self.roots_at(cite.source, cite.line)
+        if len(found) != 1:
+            found = [one for one in found if one.start <= cite.offset < one.start + len(one.data)]
+        return found[0].value if found else MISSING
 
 
 def _not_there(path: tuple[Any, ...], ref: Json, data: bytes, scan: Scan, source: Source) -> Claim:

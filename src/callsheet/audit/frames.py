@@ -16,11 +16,11 @@ from callsheet.audit.case import Case
 from callsheet.audit.cite import MEMBER, Cite
 from callsheet.audit.jsonrpc import Id, id_of
 from callsheet.audit.sources import Source
+from callsheet.audit.torn import values_on
 from callsheet.registry.facts import Fact
-from callsheet.registry.when import MISSING, follow
+from callsheet.registry.when import MISSING, Conditions, follow
 from callsheet.wire.blobs import digest
 from callsheet.wire.lines import split_lines
-from callsheet.wire.lossless import NotJson, decode
 
 ITEM = "/frame/params/item"
 ITEMS = frozenset({"item/started", "item/completed"})
@@ -50,7 +50,7 @@ class FrameLog:
         pieces: (thread, call id) to (line, bytes) of each delta of its output.
     """
 
-    def __init__(self, source: Source, executions: frozenset[str]) -> None:
+    def __init__(self, source: Source, executions: frozenset[str], whole: list[Conditions]) -> None:
         self.asked: dict[tuple[str, str], list[int]] = {}
         self.begun: dict[tuple[str, str], list[int]] = {}
         self.ended: dict[tuple[str, str], list[int]] = {}
@@ -58,10 +58,8 @@ class FrameLog:
         self.pieces: dict[tuple[str, str], list[tuple[int, int]]] = {}
         self._executions = executions
         for line in split_lines(source.chunks()):
-            try:
-                self._take(line.number, decode(line.data))
-            except NotJson:
-                continue
+            for standing in values_on(line.data, whole):
+                self._take(line.number, standing.value)
 
     def _take(self, line: int, root: Any) -> None:
         method, params = follow(root, "/frame/method"), follow(root, "/frame/params")
@@ -106,7 +104,7 @@ def _log(case: Case, cite: Cite) -> FrameLog:
     name = cite.source.entry.id
     if name not in logs:
         executions = frozenset(row.type for row in case.registry.item if row.execution)
-        logs[name] = FrameLog(cite.source, executions)
+        logs[name] = FrameLog(cite.source, executions, case.registry.marks.whole)
     found = logs[name]
     assert isinstance(found, FrameLog)
     return found

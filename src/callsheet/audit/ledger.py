@@ -29,6 +29,11 @@ BLANKS = (
 """What JavaScript's ``trim`` takes off."""
 
 
+Place = tuple[int, int]
+"""A 1-based line, and where on it a unit begins: a torn line holds several."""
+NO_PLACE = (0, 0)
+
+
 class Head(NamedTuple):
     """What the session record of a stream says.
 
@@ -103,9 +108,9 @@ class Ledger:
         self._tool_names = [""]
         self._texts: set[int] = set()
         self.lengths: set[int] = set()
-        self._replies: dict[str, tuple[int, int, int]] = {}
-        self._spoken_again: list[tuple[str, int, int]] = []
-        self._responses: dict[str, int] = {}
+        self._replies: dict[str, tuple[Place, int, Place]] = {}
+        self._spoken_again: list[tuple[str, Place, int]] = []
+        self._responses: dict[str, Place] = {}
         self._superseded: dict[int, int] = {}
         self._shared: Counter[int] = Counter()
         self._gone: set[int] = set()
@@ -206,31 +211,31 @@ class Ledger:
 
     def _note_reply(self, record: Json, by_model: bool) -> None:
         refs = _refs(record)
-        line = refs[0].get("line") if refs else None
-        if not by_model or not isinstance(line, int):
+        place = _place(refs[0]) if refs else None
+        if not by_model or place is None:
             return
         inference = record.get("inferenceId")
         mark = hash(inference) if isinstance(inference, str) else 0
-        self._spoke(str(refs[0].get("source")), line, mark)
+        self._spoke(str(refs[0].get("source")), place, mark)
         # A record that is written twice was said each time; only the whole stream tells what stands in between.
         named = ("source", "role", "pointer", "sha256")
         self._spoken_again += (
-            (str(ref.get("source")), ref["line"], mark)
+            (str(ref.get("source")), again, mark)
             for ref in refs[1:]
-            if isinstance(ref.get("line"), int) and all(ref.get(one) == refs[0].get(one) for one in named)
+            if (again := _place(ref)) is not None and all(ref.get(one) == refs[0].get(one) for one in named)
         )
 
-    def _spoke(self, source: str, line: int, mark: int) -> None:
-        last, last_mark, first = self._replies.get(source, (0, 0, 0))
-        if line >= last:
-            self._replies[source] = (line, mark, first if mark and mark == last_mark else line)
+    def _spoke(self, source: str, place: Place, mark: int) -> None:
+        last, last_mark, first = self._replies.get(source, (NO_PLACE, 0, NO_PLACE))
+        if place >= last:
+            self._replies[source] = (place, mark, first if mark and mark == last_mark else place)
 
     def _note_usage(self, record: Json) -> None:
         refs = _refs(record)
-        line = refs[0].get("line") if refs else None
-        if isinstance(line, int):
+        place = _place(refs[0]) if refs else None
+        if place is not None:
             source = str(refs[0].get("source"))
-            self._responses[source] = max(line, self._responses.get(source, 0))
+            self._responses[source] = max(place, self._responses.get(source, NO_PLACE))
 
     def records_of(self, kind: str) -> Iterator[Json]:
         """The records of one type, read again."""
@@ -328,14 +333,19 @@ class Ledger:
         text = text.strip(BLANKS)
         return not text or hash(text) in self._texts
 
-    def response_follows(self, source: str, line: int) -> bool:
-        """Whether the usage of a response is told after a line."""
-        return self._responses.get(source, 0) > line
+    def response_follows(self, source: str, place: Place) -> bool:
+        """Whether the usage of a response is told after a place."""
+        return self._responses.get(source, NO_PLACE) > place
 
-    def reply_follows(self, source: str, line: int, call_line: int | None) -> bool:
-        """Whether the model replied after a line, in a message later than the one that made the call."""
-        last, _, first = self._replies.get(source, (0, 0, 0))
-        return last > line and (call_line is None or call_line < first)
+    def reply_follows(self, source: str, place: Place, call: Place | None) -> bool:
+        """Whether the model replied after a place, in a message later than the one that made the call."""
+        last, _, first = self._replies.get(source, (NO_PLACE, 0, NO_PLACE))
+        return last > place and (call is None or call < first)
+
+
+def _place(ref: Json) -> Place | None:
+    line, offset = ref.get("line"), ref.get("offset")
+    return (line, offset if isinstance(offset, int) else 0) if isinstance(line, int) else None
 
 
 def _made_of(record: Json) -> int | None:

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 from callsheet.audit.aliases import unwrapped
 from callsheet.audit.branches import Entries
 from callsheet.audit.jsonrpc import Frames
-from callsheet.audit.parts import json_of
 from callsheet.audit.sources import ROWS, Source, frame_of
+from callsheet.audit.torn import Standing, values_on
 from callsheet.audit.values import above, fits, last_index, line_of, unit_index, unit_key, walk
 from callsheet.registry import Registry
 from callsheet.registry.facts import Spoken, Unit
 from callsheet.registry.when import MISSING, follow, matches
-from callsheet.wire.damage import BOM, salvage
+from callsheet.wire.damage import BOM
 from callsheet.wire.lines import split_lines
 from callsheet.wire.lossless import NotJson, decode
 
@@ -78,10 +78,12 @@ class Units:
         self._cited.append(0)
 
     def cite(self, key: int) -> bool:
-        """Marks a unit as cited; False if there is none at this place."""
+        """Marks a unit as cited; False if there is none at this place. Of a torn line, several may have one place."""
         at = bisect_left(self.keys, key)
         if at == len(self.keys) or self.keys[at] != key:
             return False
+        while self._cited[at] and at + 1 < len(self.keys) and self.keys[at + 1] == key:
+            at += 1
         self._cited[at] = 1
         return True
 
@@ -154,6 +156,7 @@ class Scan:
         self.has_units = reads = registry is not None and source.entry.kind in registry.harness.kinds
         self.entries = Entries() if registry is not None and registry.marks.parent else None
         self._rows = source.entry.encoding == ROWS
+        self._whole = registry.marks.whole if registry is not None else []
         self._frames = registry is not None and source.entry.kind in registry.marks.frames
         if not source.has_lines:
             return
@@ -187,12 +190,17 @@ class Scan:
         if self._rows:
             frame = frame_of(data)
             data = frame.data if frame is not None else b""
-        try:
-            root = decode(data)
-        except NotJson:
-            self._take_torn(number, data)
-            return
-        registry = self._registry
+        units: dict[str, list[tuple[int, Any, Any]]] = {}
+        for standing in values_on(data, self._whole):
+            self._take_value(number, standing, units)
+        for record, found in units.items():
+            for key, native_id, by in sorted(found, key=lambda one: one[0]):
+                self.units[record].add(key, native_id, by)
+
+    def _take_value(
+        self, number: int, standing: Standing, units: dict[str, list[tuple[int, Any, Any]]]
+    ) -> None:
+        root, registry = standing.value, self._registry
         if self._frames:
             root = unwrapped(root)
         if self.rpc is not None:
@@ -203,10 +211,10 @@ class Scan:
             or (self.rpc is None and isinstance(root, list))
         ):
             return
-        self._take_units(number, root)
+        self._take_units(number, root, units)
         marks = registry.marks
         if self.entries is not None:
-            self.entries.take(marks, number, data, root)
+            self.entries.take(marks, number, standing.data, root)
         for spoken in marks.spoken:
             for _, pointer, part in found_units(spoken, root):
                 step = pointer.rpartition("/")[2]
@@ -227,18 +235,9 @@ class Scan:
         for row in self._listed:
             self._note_listed(row, number, root)
 
-    def _take_torn(self, number: int, data: bytes) -> None:
-        """Notes the frames inside a line that is torn: answers are held against their requests."""
-        if self.rpc is None or not _is_text(data):
-            return
-        for piece in salvage(data, unit=lambda value: "jsonrpc" in value or "frame" in value):
-            if not piece.reason:
-                self.rpc.take(number, json_of(piece.data))
-
-    def _take_units(self, number: int, root: Any) -> None:
-        """Notes the units of a line, in the order of their places."""
+    def _take_units(self, number: int, root: Any, found: dict[str, list[tuple[int, Any, Any]]]) -> None:
+        """Notes the units of a value on a line."""
         assert self._registry is not None
-        found: dict[str, list[tuple[int, Any, Any]]] = {}
         for unit in self._registry.unit:
             for index, pointer, part in found_units(unit, root):
                 if self._is_dropped(part) or (unit.again and self._is_again(unit, root, pointer, part)):
@@ -248,9 +247,6 @@ class Scan:
                     self._alone.append((unit.record, *told))
                 else:
                     found.setdefault(unit.record, []).append(told)
-        for record, units in found.items():
-            for key, native_id, by in sorted(units, key=lambda one: one[0]):
-                self.units[record].add(key, native_id, by)
 
     def _take_alone(self) -> None:
         """Adds the units that no call of the source answers to."""
@@ -409,14 +405,6 @@ def _is_json(data: bytes) -> bool:
     try:
         decode(data)
     except NotJson:
-        return False
-    return True
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
         return False
     return True
 

@@ -35,6 +35,8 @@ JOINT = "\n\n"
 REQUEST = "request"
 PATH: Path = ("content",)
 _STEPS = 20_000
+_END = 1 << 62
+"""Behind all that stands on a line: messages of a document are told apart by their positions."""
 _NEAR = 64
 _encode = msgspec.json.Encoder(order="sorted").encode
 _LONE = re.compile("[\ud800-\udfff]")
@@ -284,13 +286,15 @@ def _by_capture(case: Case, content: Any, cite: Cite, native: list[Any]) -> Iter
 
 def _reply_follows(case: Case, cite: Cite, *, usage: bool) -> bool:
     """Whether the model went on after a result: in a later line, or in a later message of a document."""
-    call = case.calls[0].line if case.calls else None
-    source = cite.source.entry.id
-    if case.ledger.reply_follows(source, cite.line, call):
-        return True
-    if usage and case.ledger.response_follows(source, cite.line):
-        return True
     marks = case.registry.marks
+    place, *calls = (
+        (one.line, _END if marks.spoken else max(one.offset, 0)) for one in (cite, *case.calls[:1])
+    )
+    source = cite.source.entry.id
+    if case.ledger.reply_follows(source, place, calls[0] if calls else None):
+        return True
+    if usage and case.ledger.response_follows(source, place):
+        return True
     if not marks.spoken or cite.source.entry.encoding == ROWS:
         return False
     own, last = case.scan(cite).replies

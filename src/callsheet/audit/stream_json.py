@@ -39,8 +39,8 @@ def calls_by_then(case: Case, cite: Cite, native: str) -> int:
     own = _track(case, cite.root)
     lines = [line_of(twin.key) for twin in case.scan(cite).twins(native, set())]
     lines = [line for line in lines if line <= last]
-    roots = (unwrapped(case.reading.root_at(cite.source, line)) for line in lines)
-    return sum(_track(case, root) == own for root in roots)
+    found = (case.reading.roots_at(cite.source, line) for line in lines)
+    return sum(any(_track(case, unwrapped(one.value)) == own for one in roots) for roots in found)
 
 
 def own_text(case: Case, _cite: Cite, _fact: Fact, _values: list[Any]) -> Any:

@@ -20,7 +20,29 @@ from callsheet.wire.lossless import has_lone_surrogate, without_lone_surrogates
 
 
 def agree(value: Any, native: Any) -> bool:
-    """Whether a record's value is the native one."""
+    """Whether a record's value is the native one, however deeply they are nested."""
+    left = [(value, native)]
+    while left:
+        one, other = left.pop()
+        if isinstance(one, list):
+            if not isinstance(other, list) or len(one) != len(other):
+                return False
+            left += zip(one, other, strict=True)
+        elif isinstance(one, dict):
+            if not isinstance(other, dict) or len(one) != len(other):
+                return False
+            if one.keys() != other.keys():
+                other = {without_lone_surrogates(name): item for name, item in other.items()}
+            if one.keys() != other.keys():
+                return False
+            left += [(item, other[name]) for name, item in one.items()]
+        elif not _is_same(one, other):
+            return False
+    return True
+
+
+def _is_same(value: Any, native: Any) -> bool:
+    """Whether two values that hold no others are one."""
     if isinstance(value, str):
         if not isinstance(native, str):
             return False
@@ -29,20 +51,6 @@ def agree(value: Any, native: Any) -> bool:
         return value is native
     if isinstance(value, int | float | Decimal):
         return isinstance(native, int | float | Decimal) and _is_same_number(value, native)
-    if isinstance(value, list):
-        return (
-            isinstance(native, list)
-            and len(value) == len(native)
-            and all(agree(one, other) for one, other in zip(value, native, strict=True))
-        )
-    if isinstance(value, dict):
-        if not isinstance(native, dict) or len(value) != len(native):
-            return False
-        if value.keys() != native.keys():
-            native = {without_lone_surrogates(name): item for name, item in native.items()}
-        return value.keys() == native.keys() and all(
-            agree(item, native[name]) for name, item in value.items()
-        )
     return False
 
 

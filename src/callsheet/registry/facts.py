@@ -184,6 +184,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         frames: Kinds of sources that are frame logs: a line may wrap a frame, as ``{dir, frame}``. Their frames have
             the names of ``[[alias]]`` besides their own, and name no version: the session record's counts.
         silent: Roles of frames that say nothing of a record by themselves: pieces that a completed part replaces.
+        whole: What an object is that is a record of its own where it stands inside a torn line, one of these.
         track: On a frame, what tells whose conversation it is: of each list of pointers, the first that is there.
     """
 
@@ -231,6 +232,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     frames: list[str] = []
     silent: list[str] = []
     track: list[list[str]] = []
+    whole: list[Conditions] = []
 
 
 COMMON: tuple[Fact, ...] = (
