@@ -216,6 +216,8 @@ def damage_of(data: bytes, *, at_end: bool) -> set[str]:
             return {"bad_json"} | ({"torn_tail"} if at_end else set())  # JSON, but no record
     except NotJson as error:
         found = {"too_deep"} if error.reason == "too_deep" else {"bad_json"}
+        if max(text.count("["), text.count("{")) > 100:
+            found.add("too_deep")  # a part of a line that is
         if text.count("[") != text.count("]") or text.count("{") != text.count("}"):
             found.add("bad_json")  # nested deeply, and never closed
         return found | ({"torn_tail"} if at_end else set())

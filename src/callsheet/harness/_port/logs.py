@@ -22,11 +22,14 @@ from callsheet.harness._port.units import Hole, native_units
 from callsheet.harness._port.veil import Veil
 from callsheet.records import Session as SessionRecord
 from callsheet.records import SourceEntry
+from callsheet.wire.damage import BOM
 
 HEAD = 1 << 20
 """Bytes in which a session's name is looked for."""
 LOOKS = 50
 """Lines that are looked at to guess the kind of a file."""
+_AROUND = b" \t\r" + BOM
+"""What may stand around a line's value."""
 
 
 class FrameLogs(Struct):
@@ -49,7 +52,8 @@ class FrameLogs(Struct):
     def recognises(self, name: str, head: bytes) -> bool:
         """Whether one of a file's first lines is a frame of this protocol."""
         del name  # any name will do
-        return any(self.is_frame(line) for line in head.split(b"\n", LOOKS)[:LOOKS] if line.strip())
+        lines = (line.strip(_AROUND) for line in head.split(b"\n", LOOKS)[:LOOKS])
+        return any(self.is_frame(line) for line in lines if line)
 
     def sessions(self, path: str, folder: Folder) -> list[Session]:
         """A file is one session; of a folder, every file that is recognised."""
@@ -62,7 +66,7 @@ class FrameLogs(Struct):
         ]
 
     def _one(self, path: str, folder: Folder) -> Session:
-        named = (self.named(line) for line in folder.head(path, HEAD).split(b"\n"))
+        named = (self.named(line.strip(_AROUND)) for line in folder.head(path, HEAD).split(b"\n"))
         name = next((one for one in named if one), None) or PurePosixPath(path).stem
         return Session(self.kind, name, path, None, (path,))
 

@@ -21,6 +21,9 @@ from callsheet.wire.lines import Line
 from callsheet.wire.spans import Spans
 
 T = TypeVar("T")
+_BLANK = b" \t\r\n"
+_BLANKS = frozenset((b"", b" ", b"\t", b"\r"))
+"""First bytes of a line that begins with a blank, or is empty."""
 
 
 class Unit(Struct, Generic[T], gc=False):
@@ -95,6 +98,9 @@ def native_units(lines: Iterable[Line], reading: Reading[T]) -> Iterator[Unit[T]
     decode = reading.decoder.decode
     for line in lines:
         data = line.data
+        if data[:1] in _BLANKS:
+            yield from _hard(line, reading)
+            continue
         try:
             if not data.isascii():
                 data.decode("utf-8")
@@ -109,7 +115,10 @@ def _hard(line: Line, reading: Reading[T]) -> Iterator[Unit[T] | Hole]:
     if line.number == 1 and data.startswith(BOM):
         start = len(BOM)
         data = data[start:]
-    if not data.strip(b" \t\r\n"):
+    # Where a text begins tells its type: it is read without the blanks before it.
+    whole, data = len(data), data.lstrip(_BLANK)
+    start += whole - len(data)
+    if not data:
         return
     unit = _decoded(line, start, data, reading)
     if isinstance(unit, Unit):

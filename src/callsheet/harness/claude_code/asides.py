@@ -388,8 +388,10 @@ class Asides:
             self._plan("plan", result, [PlanEntry(text=use.plan)])
 
     def _plan(
-        self, plan_id: str, result: ToolResult, entries: list[PlanEntry], refs: Sequence[Ref] = ()
+        self, plan_id: str, result: ToolResult, entries: list[PlanEntry] | None, refs: Sequence[Ref] = ()
     ) -> None:
+        if entries is None:
+            return
         record = Plan(
             plan_id=plan_id,
             id_source="derived",
@@ -409,12 +411,11 @@ def _with_word(native: Native, word: Any) -> Native:
     return native
 
 
-def _entries(items: list[Any], label: str) -> list[PlanEntry]:
-    return [
-        PlanEntry(text=item[label], status=_plan_status(item.get("status")))
-        for item in items
-        if isinstance(item, dict) and isinstance(item.get(label), str)
-    ]
+def _entries(items: list[Any], label: str) -> list[PlanEntry] | None:
+    """The entries of a plan; None where one of them has no text: the others are not the plan."""
+    if not all(isinstance(item, dict) and isinstance(item.get(label), str) for item in items):
+        return None
+    return [PlanEntry(text=item[label], status=_plan_status(item.get("status"))) for item in items]
 
 
 def _plan_status(value: Any) -> str | None:

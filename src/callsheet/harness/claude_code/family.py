@@ -10,17 +10,17 @@ Must never know: what the lines mean.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
-
-from msgspec import Raw
+from typing import Any, NamedTuple
 
 from callsheet.harness._port import Desk
 from callsheet.harness.claude_code import layout
-from callsheet.harness.claude_code.shapes import text, value_of
+from callsheet.harness.claude_code.shapes import text
 from callsheet.harness.claude_code.survey import Survey
 from callsheet.records import Gap, Native, Ref, SourceEntry, Subagent
 from callsheet.records.bundle import stream_id
 from callsheet.wire.blobs import digest
+from callsheet.wire.damage import BOM
+from callsheet.wire.lossless import NotJson, decode
 
 META_KIND = "claude-code-agent-meta"
 META_MOST = 1_000_000
@@ -66,10 +66,10 @@ class Meta:
             desk.diagnose("too_large", f"{size:,} bytes are not read as an agent's meta file", source)
             self._unread("no_decoder", size)
             return
-        value = value_of(Raw(data))
-        if not isinstance(value, dict):
-            desk.diagnose("bad_json", "no JSON object", source, 1)
-            self._unread("bad_json", size)
+        value, why = _object_in(data)
+        if value is None:
+            desk.diagnose(why, "no JSON object", source, 1)
+            self._unread(why, size)
             return
         self.call_id = text(value.get("toolUseId"))
         self.name = text(value.get("agentType"))
@@ -80,6 +80,17 @@ class Meta:
         if self.source is not None and self.ref is not None:
             self.unread = Gap(reason=reason, source=self.source.id, line=1, offset=0, bytes=size)
             self.unread.native = Native(refs=[self.ref])
+
+
+def _object_in(data: bytes) -> tuple[dict[str, Any] | None, str]:
+    """The object that a whole file is, or why it is none."""
+    if data and not data.strip(b"\0"):
+        return None, "nul"
+    try:
+        value = decode(data.removeprefix(BOM))
+    except NotJson as error:
+        return None, error.reason if error.reason != "nul" else "bad_json"
+    return (value, "") if isinstance(value, dict) else (None, "bad_json")
 
 
 class Child(NamedTuple):

@@ -185,7 +185,8 @@ class Talk:
             rest = [index for index, block in enumerate(content) if block.type != "tool_result"]
             values = [value_of(raw_block(self._pen.unit.data, index)) for index in rest]
             if len(values) == 1:
-                said = values[0]["text"] if is_text(content[rest[0]].text) else values
+                only = content[rest[0]]
+                said = values[0]["text"] if only.type == "text" and is_text(only.text) else values
                 self._prompt(line, said, f"/message/content/{rest[0]}", text(message.id))
             else:
                 self._prompt(line, values, "/message/content", text(message.id))

@@ -292,11 +292,12 @@ def _positive(value: Any) -> int | float | None:
     return found if found is not None and found >= 0 else None
 
 
-def error_of(value: dict[str, Any]) -> Error:
-    """An error as the source words it."""
+def error_of(value: dict[str, Any]) -> Error | None:
+    """An error as the source words it; None where it has no words for it."""
     message, code = value.get("message"), value.get("codex_error_info", value.get("code"))
     whole = number(code)
     fits = code if isinstance(code, str) else whole if isinstance(whole, int) else None
     if isinstance(code, dict):
         fits = next(iter(code), None)
-    return Error(message=message if isinstance(message, str) else None, code=fits)
+    found = Error(message=message if isinstance(message, str) else None, code=fits)
+    return found if found != Error() else None

@@ -258,5 +258,7 @@ def _result(status: str | None, error: dict[str, Any] | None) -> TurnResult:
         return Interrupted(status)
     if status == "failed" or error is not None:
         told = error_of({**(error or {}), "codex_error_info": (error or {}).get("codexErrorInfo")})
+        if told is None:
+            return Failed(None, status)
         return Failed(told.message, str(told.code) if told.code is not None else status)
     return Lost(f"the agent ended the turn with a word that is not known: {status}")

@@ -23,7 +23,6 @@ from callsheet.harness.codex.shapes import string, text
 from callsheet.harness.codex.talk import NOT_ASKED, error_of
 from callsheet.records import (
     Compaction,
-    Error,
     FileChange,
     Hook,
     Message,
@@ -174,8 +173,7 @@ class Talk:
         record.native = pen.native("state", f"{pointer}/turn")
         error = value_of(told.get("error", ABSENT))
         if isinstance(error, dict):
-            told_error = error_of({**error, "codex_error_info": error.get("codexErrorInfo")})
-            record.error = told_error if told_error != Error() else None
+            record.error = error_of({**error, "codex_error_info": error.get("codexErrorInfo")})
         record.duration_ms = amount(value_of(told.get("durationMs", ABSENT)))
         pen.revise(f"turn {turn_id}", record)
         over = status != "running"

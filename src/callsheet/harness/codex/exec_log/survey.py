@@ -61,7 +61,7 @@ class Survey:
             self._runs += 1
         elif line.item:
             self._item(line, unit)
-        elif line.msg:
+        elif line.msg and kind is None:
             self._event(line.msg, unit)
         elif self.place is None and kind is None:
             value = value_of(Raw(clean_data(unit)))
