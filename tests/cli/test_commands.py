@@ -83,6 +83,28 @@ def test_import_in_words(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> N
     assert not (bundle / "native").exists()
 
 
+def test_files_of_no_known_kind_are_told_in_one_line(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    files = [tmp_path / f"{number}.txt" for number in range(7)]
+    for file in files:
+        file.write_bytes(b"nothing\n")
+    missing = tmp_path / "none"
+    given = ("import", *files[:4], missing, RULES, *files[4:], "--out", tmp_path / "out")
+    code, out, err = run(capfd, *given)
+    named = ", ".join(map(str, files[:5]))
+    assert code == 0
+    assert err.splitlines() == [
+        f"callsheet: {missing}: no such file or folder",
+        f"callsheet: 7 files of no known kind (see: callsheet harnesses): {named}, …",
+    ]
+    assert f"1 session written to {tmp_path / 'out'}, 8 not read" in out.splitlines()
+    code, _, err = run(capfd, *given, "--json")
+    assert (code, len(err.splitlines())) == (0, 8)
+    code, _, err = run(capfd, "import", *files[:2], "--out", tmp_path / "out")
+    assert (code, err.count("\n"), "…" in err) == (2, 1, False)
+
+
 def test_remarks_of_many_sessions_are_counted(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     copy = tmp_path / "copy.jsonl"
     shutil.copy(RULES, copy)

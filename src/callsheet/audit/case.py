@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from callsheet.audit.branches import Branches
@@ -19,6 +18,7 @@ from callsheet.audit.cite import Cite, Reading
 from callsheet.audit.finding import Json
 from callsheet.audit.ledger import Ledger
 from callsheet.audit.scan import Scan
+from callsheet.audit.sources import names_of
 from callsheet.audit.values import above, at, fits, walk
 from callsheet.errors import CallsheetError
 from callsheet.records.bundle import Bundle
@@ -135,8 +135,7 @@ class Case:
             for at, value in walk(self.reading.line_of(cite), pointer[5:], bound):
                 yield Pointed(at, value)
         elif pointer.startswith("@"):
-            path = PurePath(cite.source.entry.path.replace("\\", "/"))
-            named = {"@path": str(path), "@stem": path.name.partition(".")[0], "@folder": path.parent.name}
+            named = names_of(cite.source.entry.path)
             if pointer in named:
                 yield Pointed(pointer, named[pointer])
             elif pointer == "@table" and cite.table is not None:

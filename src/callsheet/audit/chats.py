@@ -17,7 +17,7 @@ from callsheet.audit.case import Case
 from callsheet.audit.changes import path_ref
 from callsheet.audit.cite import Cite
 from callsheet.registry.facts import Fact
-from callsheet.registry.via import base64, numbers
+from callsheet.registry.via import base64, ms_to_rfc3339, numbers
 from callsheet.registry.when import MISSING, follow
 from callsheet.wire.blobs import digest
 
@@ -138,12 +138,18 @@ def asked_name(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
 
 
 def part_author(case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
-    """Who wrote a part of a message: by the role of the message, but for what the harness marks as its own."""
+    """Who wrote a part of a message: by its role, but for what the harness marks as its own; no role tells nobody."""
     if follow(cite.part, "/synthetic") is True:
         return "harness"
     role = next((follow(one.part, "/role") for one in case.role_cites("message")), MISSING)
     rows = (row.author for row in case.registry.line if row.becomes == "message" and row.type == role)
-    return next(rows, None) or "system"
+    return next(rows, None) or "unknown"
+
+
+def first_time(_case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """The first of the pointed values that is a time: whole milliseconds since 1970."""
+    times = (ms_to_rfc3339(value) for value in values if type(value) is int)
+    return next((one for one in times if one is not MISSING), MISSING)
 
 
 def stored_file(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
@@ -222,7 +228,11 @@ def piece_type(_case: Case, cite: Cite, _fact: Fact, _values: list[Any]) -> Any:
     if "aggregate_id" in key:
         return "event"
     row = "message" if {"id", "session_id"} == key.keys() else None
-    kept = PurePath(cite.source.entry.path.replace("\\", "/")).parts[-3:-2] if cite.key is None else ()
+    places = PurePath(cite.source.entry.path.replace("\\", "/")).parts if cite.key is None else ()
+    kept = places[-3:-2]
+    aside = not cite.pointer and places[-2:-1] in (("session_diff",), ("todo",))
+    if aside:
+        return "todo" if "content" in part else "other"
     if "message_id" in key or "messageID" in part or "/parts/" in cite.pointer or "part" in kept:
         return f"part/{_word(part, 'type')}"
     if "role" in part or cite.pointer.endswith("/info") or row or "message" in kept:
@@ -236,6 +246,7 @@ CHATS = {
     "orphan_id": orphan_id,
     "asked_name": asked_name,
     "part_author": part_author,
+    "first_time": first_time,
     "stored_file": stored_file,
     "step_counts": step_counts,
     "stored_changes": stored_changes,

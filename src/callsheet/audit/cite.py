@@ -284,11 +284,7 @@ class Reading:
         found.claims.append(
             Claim(path, ref.get("sha256"), Evidence("ref", index, source.entry.path, pointer))
         )
-        line = 0
-        if source.has_lines:
-            # The text stands in its line as a text: it has no place of its own, and a line all the same.
-            offset, size = source.cell_place(str(ref["table"]), ref.get("key"), column)
-            line = self.scan(source).line_at(offset) if size else 0
+        line = self.line_of_row(ref)
         found.good.append(
             Cite(
                 index,
@@ -304,6 +300,15 @@ class Reading:
                 ref["table"],
             )
         )
+
+    def line_of_row(self, ref: Json) -> int:
+        """The line of a row that a ref names without one: its text has no place of its own, and a line all the same."""
+        source = self.sources.get(str(ref.get("source")))
+        if source is None or not source.has_lines:
+            return 0
+        column = ref.get("column") if isinstance(ref.get("column"), str) else None
+        offset, size = source.cell_place(str(ref.get("table")), ref.get("key"), column)
+        return self.scan(source).line_at(offset) if size else 0
 
     @staticmethod
     def _frame_differs(ref: Json, scan: Scan, source: Source, line: int) -> str | None:

@@ -207,7 +207,7 @@ def _reason(reason: str | None, cite: Cite | None) -> Claim:
         good = reason in FILE_GAPS
         return Claim(path, reason, Evidence("file") if good else None, "the record stands for no bytes")
     assert cite is not None
-    found = damage_of(cite.data, at_end=_at_end(cite))
+    found = damage_of(cite.data, at_end=_at_end(cite), marked=cite.table is None)
     good = reason in found
     why = f"the bytes are {' or '.join(sorted(found)) or 'good JSON'}"
     return Claim(path, reason, Evidence("bytes", cite.number, cite.place) if good else None, why)
@@ -218,21 +218,23 @@ def _at_end(cite: Cite) -> bool:
     return not size or cite.source.read(size - 1, 1) != b"\n"
 
 
-def damage_of(data: bytes, *, at_end: bool) -> set[str]:
+def damage_of(data: bytes, *, at_end: bool, marked: bool = True) -> set[str]:
     """What may be wrong with bytes that hold no record.
 
     Args:
         data: The bytes.
         at_end: Whether the source ends without a line end.
+        marked: Whether they may begin with a byte-order mark: a file may, the value of a row may not.
     """
+    data = data.removeprefix(BOM) if marked else data
     try:
-        text = data.removeprefix(BOM).decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         return {"bad_utf8"}
     if text and not text.strip("\0"):
         return {"nul"}
     try:
-        if not isinstance(decode(data.removeprefix(BOM)), dict):
+        if not isinstance(decode(data), dict):
             return {"bad_json"} | ({"torn_tail"} if at_end else set())  # JSON, but no record
     except NotJson as error:
         found = {"too_deep"} if error.reason == "too_deep" else {"bad_json"}

@@ -13,7 +13,7 @@ import hashlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from callsheet.audit.finding import Json
@@ -111,6 +111,7 @@ class Ledger:
         self._replies: dict[str, tuple[Place, int, Place]] = {}
         self._spoken_again: list[tuple[str, Place, int]] = []
         self._responses: dict[str, Place] = {}
+        self._unplaced = array("Q")
         self._superseded: dict[int, int] = {}
         self._shared: Counter[int] = Counter()
         self._gone: set[int] = set()
@@ -160,17 +161,17 @@ class Ledger:
                 self._turns.append(position)
             case "tool_call":
                 self._note_call(position, record)
-                self._note_reply(record, record.get("requestedBy") == "model")
+                self._note_reply(position, record, record.get("requestedBy") == "model")
                 self._note_repeats(record)
             case "tool_result":
                 self._note_repeats(record)
             case "message":
                 if record.get("author") == "model":
-                    self._note_reply(record, True)
+                    self._note_reply(position, record, True)
                 else:
                     self._note_texts(record)
             case "reasoning":
-                self._note_reply(record, True)
+                self._note_reply(position, record, True)
             case "usage" if record.get("scope") == "inference":
                 self._note_usage(record)
             case _:
@@ -209,9 +210,11 @@ class Ledger:
                 self._texts.add(hash(text))
                 self.lengths.add(len(text))
 
-    def _note_reply(self, record: Json, by_model: bool) -> None:
+    def _note_reply(self, position: int, record: Json, by_model: bool) -> None:
         refs = _refs(record)
         place = _place(refs[0]) if refs else None
+        if by_model and refs and place is None and "table" in refs[0]:
+            self._unplaced.append(position)
         if not by_model or place is None:
             return
         inference = record.get("inferenceId")
@@ -229,6 +232,13 @@ class Ledger:
         last, last_mark, first = self._replies.get(source, (NO_PLACE, 0, NO_PLACE))
         if place >= last:
             self._replies[source] = (place, mark, first if mark and mark == last_mark else place)
+
+    def place_replies(self, line_of: Callable[[Json], int]) -> None:
+        """Notes the replies whose refs name a row and no line: only the source tells where those stand."""
+        unplaced, self._unplaced = self._unplaced, array("Q")
+        for position in unplaced:
+            ref = _refs(self.at(position) or {})[0]
+            self._spoke(str(ref.get("source")), (line_of(ref), 0), 0)
 
     def _note_usage(self, record: Json) -> None:
         refs = _refs(record)

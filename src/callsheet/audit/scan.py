@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from callsheet.audit.aliases import unwrapped
 from callsheet.audit.branches import Entries
 from callsheet.audit.jsonrpc import Frames
-from callsheet.audit.sources import ROWS, Source, frame_of
+from callsheet.audit.sources import ROWS, Source, frame_of, names_of
 from callsheet.audit.torn import Standing, values_on
 from callsheet.audit.values import above, fits, last_index, line_of, unit_index, unit_key, walk
 from callsheet.registry import Registry
@@ -56,6 +56,11 @@ def _spread(value: Any, steps: list[str], base: str) -> Iterator[tuple[str, Any]
         yield from _spread(item, steps[1:], f"{base}{steps[0]}/{index}")
 
 
+def _mark(name: Any) -> int:
+    """An id as a number."""
+    return hash(name) or 1 if isinstance(name, str) else _NO_ID
+
+
 class Units:
     """The native units of one record type in one source, and which of them a record cites."""
 
@@ -67,8 +72,7 @@ class Units:
 
     def add(self, key: int, native_id: Any, by: Any) -> None:
         """Takes a unit in; units come in the order of the file."""
-        name = hash(native_id) or 1 if isinstance(native_id, str) else _NO_ID
-        self.put(key, name, hash(by) or 1 if isinstance(by, str) else _NO_ID)
+        self.put(key, _mark(native_id), _mark(by))
 
     def put(self, key: int, native_id: int, by: int) -> None:
         """Takes a unit in whose ids are hashed already."""
@@ -162,7 +166,7 @@ class Scan:
             return
         document = self._document(source) if reads else None
         if registry is not None and registry.marks.no_lines and not self._rows and document is None:
-            reads = reads and _is_json(source.read(0, min(self.size, _DOCUMENT_MOST)))
+            reads = False
         for line in split_lines(source.chunks()):
             self.starts.append(line.offset)
             data = line.data.removeprefix(BOM) if line.number == 1 else line.data
@@ -177,11 +181,13 @@ class Scan:
             self._take_alone()
 
     def _document(self, source: Source) -> bytes | None:
-        """The text of a source that is one JSON value over several lines; None for any other."""
+        """The text of a source that is one JSON value over several lines, or that can be nothing else; else None."""
         if self._registry is None or not self._registry.marks.document or self.size > _DOCUMENT_MOST:
             return None
         data = source.read(0, self.size).removeprefix(BOM)
-        first, _, rest = data.partition(b"\n")
+        if self._registry.marks.no_lines and not self._rows:
+            return data if _is_json(data) else None
+        first, _, rest = data.lstrip().partition(b"\n")
         if not rest.strip() or not _is_json(data):
             return None
         return None if _is_json(first) else data
@@ -218,7 +224,8 @@ class Scan:
         for spoken in marks.spoken:
             for _, pointer, part in found_units(spoken, root):
                 step = pointer.rpartition("/")[2]
-                name = _value(spoken.id, root, part)
+                named = names_of(self.source.entry.path)
+                name = named.get(spoken.id) or _value(spoken.id, root, part)
                 self.replies = (
                     max(self.replies[0], name if isinstance(name, str) else ""),
                     max(self.replies[1], int(step) if step.isdigit() else -1),
@@ -251,14 +258,14 @@ class Scan:
     def _take_alone(self) -> None:
         """Adds the units that no call of the source answers to."""
         calls = self.units.get("tool_call")
-        known = set(calls.ids) if calls is not None else set()
+        known = set(calls.ids if calls is not None else ()) - {_NO_ID}
         for record in {one[0] for one in self._alone}:
             fresh, old = Units(), self.units[record]
             told = [(key, name, by) for key, name, by in zip(old.keys, old.ids, old.links, strict=True)]
             for of, key, native_id, by in self._alone:
-                mark = hash(native_id) or 1 if isinstance(native_id, str) else _NO_ID
+                mark = _mark(native_id)
                 if of == record and mark not in known:
-                    told.append((key, mark, hash(by) or 1 if isinstance(by, str) else _NO_ID))
+                    told.append((key, mark, _mark(by)))
             for one in sorted(told):
                 fresh.put(*one)
             self.units[record] = fresh

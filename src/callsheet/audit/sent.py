@@ -291,6 +291,8 @@ def _reply_follows(case: Case, cite: Cite, *, usage: bool) -> bool:
         (one.line, _END if marks.spoken else max(one.offset, 0)) for one in (cite, *case.calls[:1])
     )
     source = cite.source.entry.id
+    if cite.source.entry.encoding == ROWS:
+        case.ledger.place_replies(case.reading.line_of_row)
     if case.ledger.reply_follows(source, place, calls[0] if calls else None):
         return True
     if usage and case.ledger.response_follows(source, place):
@@ -300,10 +302,10 @@ def _reply_follows(case: Case, cite: Cite, *, usage: bool) -> bool:
     own, last = case.scan(cite).replies
     if last >= 0:
         return unit_index(cite.pointer.rpartition("/")[0]) < last
-    message = case.at(cite, marks.message)
+    named = [one.value for place in marks.message for one in case.pointed(cite, place)]
     listed = (case.reading.sources.get(name) for name in case.ledger.head.sources or ())
     told = [case.reading.scan(one).replies[0] for one in listed if one is not None]
-    return isinstance(message, str) and message < max([own, *told])
+    return any(isinstance(one, str) and one < max([own, *told]) for one in named)
 
 
 def _agent_row(case: Case, cite: Cite, native: list[Any]) -> ContentRule | None:

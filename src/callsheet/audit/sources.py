@@ -16,7 +16,7 @@ import stat
 import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 import msgspec
@@ -358,6 +358,12 @@ class Sources:
         """Lets go of all of them."""
         for source in self.all.values():
             source.close()
+
+
+def names_of(path: str) -> dict[str, str]:
+    """What the path of a source tells: itself, its file name without suffix, the name of its folder."""
+    found = PurePath(path.replace("\\", "/"))
+    return {"@path": str(found), "@stem": found.name.partition(".")[0], "@folder": found.parent.name}
 
 
 def same_file(path: str, other: str) -> bool:

@@ -202,8 +202,9 @@ def _cite(case: Case) -> Iterator[Claim]:
         if case.kind == "session" and cite.role == MEMBER and scan.has_units:
             continue  # it stands for the session; such a line has a record of its own besides
         line = cite.line
-        if cite.data and scan.starts:
-            place = _place_of(case.record["native"]["refs"][cite.number], cite)
+        ref = case.record["native"]["refs"][cite.number]
+        if (cite.data or "table" in ref) and scan.starts:  # an empty value has a row all the same
+            place = _place_of(ref, cite)
             scan.cite(*place)
             line = line or (
                 scan.line_at(place[0]) if place[1] else 0

@@ -28,6 +28,8 @@ from callsheet.wire.database import is_database
 from callsheet.wire.files import private_folder
 from callsheet.wire.lines import CHUNK
 
+UNFIT = "fits no known kind of session (see: callsheet harnesses)"
+"""What is said of a file that is none of ours."""
 Progress = Callable[[str, int, int], None]
 """Called with the session's main path, bytes read so far, bytes to read (both passes counted)."""
 
@@ -308,7 +310,7 @@ def _head(file: str) -> bytes:
 def _unfit(head: bytes) -> str:
     if is_stream(head):
         return "is a stream of callsheet's own (see: callsheet show)"
-    return "fits no known kind of session (see: callsheet harnesses)" if head else "the file is empty"
+    return UNFIT if head else "the file is empty"
 
 
 def discover(environ: Mapping[str, str], home: Path) -> list[Found]:
@@ -331,6 +333,7 @@ def places_of(environ: Mapping[str, str], home: Path) -> list[tuple[Path, str]]:
 
 
 __all__ = [
+    "UNFIT",
     "Failure",
     "Found",
     "Imported",

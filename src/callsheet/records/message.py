@@ -11,7 +11,7 @@ from callsheet.records.tool_result import Error
 
 
 class Message(Record, tag="message", kw_only=True):
-    """A message; ``author`` is user, model, system, harness or hook (open)."""
+    """A message; ``author`` is user, model, system, harness, hook or unknown (open)."""
 
     CAPTURE_KEYS: ClassVar[tuple[str, ...]] = ("content",)
 

@@ -101,7 +101,7 @@ class Spoken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         pointer: The message; a last step ``*`` runs over a list, whose order is that of the conversation.
         when: What such a message is.
-        id: Pointer to its id, where the document is one message: ids of one session sort by time.
+        id: Its id, where the document is one message: ids of one session sort by time.
     """
 
     pointer: str = ""
@@ -182,7 +182,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         dropped: Kinds of updates in such a log, each with the version of the protocol from which on there is no such
             update: in a connection of that version it is no unit.
         spoken: Where the messages of the model stand in sources that are a document each.
-        message: From a cited part to the id of the message that it stands in.
+        message: From a cited part to the id of the message that it stands in, in places of which one is enough.
         frames: Kinds of sources that are frame logs: a line may wrap a frame, as ``{dir, frame}``. Their frames have
             the names of ``[[alias]]`` besides their own, and name no version: the session record's counts.
         silent: Roles of frames that say nothing of a record by themselves: pieces that a completed part replaces.
@@ -231,7 +231,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     jsonrpc: bool = False
     dropped: dict[str, int] = {}
     spoken: list[Spoken] = []
-    message: str = ""
+    message: list[str] = []
     frames: list[str] = []
     silent: list[str] = []
     track: list[list[str]] = []

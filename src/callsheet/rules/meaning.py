@@ -366,7 +366,7 @@ WORDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("Hook", "status"): ("completed", "failed", "blocked", "cancelled", "unknown"),
     ("Hook", "decision"): ("allow", "deny", "ask"),
     ("Part", "type"): ("text", "image", "audio", "file", "resource_link", "json", "diff", "terminal"),
-    ("Message", "author"): ("user", "model", "system", "harness", "hook"),
+    ("Message", "author"): ("user", "model", "system", "harness", "hook", "unknown"),
     ("Reasoning", "form"): ("summary", "raw"),
     ("Usage", "scope"): ("inference", "turn", "session"),
     ("Turn", "status"): ("running", "completed", "failed", "interrupted", "lost", "unknown"),

@@ -39,7 +39,7 @@ _WORDS: tuple[tuple[str, ...], ...] = (
     ("exact", "derived", "ambiguous", "none"),
     ("native", "derived"),
     ("model", "user", "harness", "code"),
-    ("user", "model", "harness", "hook", "system"),
+    ("user", "model", "harness", "hook", "system", "unknown"),
     ("allow_once", "allow_session", "allow_always", "reject_once", "reject_always"),
     ("policy", "user", "hook", "classifier", "auto_mode", "agent"),
     ("parsed", "exact", "unknown"),

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.native.gemini.test_chats import HEAD, call, message
+from tests.native.gemini.test_chats import HEAD, call, message, response
 from tests.native.held import held
 
 
@@ -100,3 +100,51 @@ def test_times_that_are_none_and_responses_that_hold_none(tmp_path: Path) -> Non
     results = {one["callId"]: one for one in found if one["type"] == "tool_result"}
     assert "ts" not in results["c1"]
     assert results["c9"]["capture"]["content"]["state"] == "absent"
+
+
+def test_messages_that_are_one_message_are_kept_by_its_type(tmp_path: Path) -> None:
+    path = tmp_path / "session-1.jsonl"
+    lines = [HEAD, {"$set": {"messages": message("user", content="Hi.")}}]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    kept = [one for one in held(path, tmp_path / "out", "gemini") if one["type"] == "unmapped"]
+    assert [(one["nativeType"], one["ts"]) for one in kept][-1:] == [("user", "2026-11-30T10:00:01.000Z")]
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", " \r"])
+def test_blanks_around_a_line(blank: str, tmp_path: Path) -> None:
+    path = tmp_path / "session-1.jsonl"
+    lines = [HEAD, message("user", "u1", content="Hi."), message("gemini", "m2", toolCalls=[call("c1")])]
+    path.write_text("".join(f"{blank}{json.dumps(one)}{blank}\n" for one in lines))
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["type"] for one in found if one["type"] in ("message", "tool_call")] == ["message", "tool_call"]
+
+
+@pytest.mark.parametrize("torn", ["{}", '{"se', "}", '{"id":"m1","type":"gemini","to'])
+@pytest.mark.parametrize("replies", [False, True])
+def test_a_torn_line_that_holds_a_whole_message(torn: str, replies: bool, tmp_path: Path) -> None:
+    """What it tells is no news when a later line tells it again, and its calls have their answers."""
+    path = tmp_path / "session-1.jsonl"
+    asked, done = message("gemini", "m1", toolCalls=[call("c1")]), message("gemini", "m2", content="Done.")
+    lines = [HEAD, asked, response("c1", output="hi"), *([done] if replies else [])]
+    for copied in (asked, done):
+        path.write_text(torn + "".join(f"{json.dumps(one)}\n" for one in (copied, *lines)))
+        found = held(path, tmp_path / f"out-{copied['id']}", "gemini")
+        (result,) = (one for one in found if one["type"] == "tool_result")
+        assert ("content" in result) is (replies and copied is asked)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_document_behind_blank_lines(indent: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "session-1.json"
+    chat = {**HEAD, "messages": [message("gemini", toolCalls=[call("c1"), call("c1", args={})])]}
+    path.write_text(f" \n\n{json.dumps(chat, indent=indent)}\n")
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["callId"] for one in found if one["type"] == "tool_call"] == ["c1#m1/0", "c1#m1/1"]
+
+
+def test_a_call_of_which_nothing_is_told_is_a_call(tmp_path: Path) -> None:
+    path = tmp_path / "session-1.jsonl"
+    lines = [HEAD, message("gemini", toolCalls=[call("c1"), {}, False])]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["callId"] for one in found if one["type"] == "tool_call"] == ["c1", "#m1/1"]

@@ -23,7 +23,9 @@ DONE = {"type": "tool", "callID": "c1", "tool": "bash"}
 STATE = {"status": "completed", "input": {"command": "ls"}, "output": "ok", "time": {"start": 1, "end": 2}}
 
 
-def read(tmp_path: Path, messages: list[tuple[Any, Any]], parts: list[tuple[str, str, Any]]) -> list[Record]:
+def read(
+    tmp_path: Path, messages: list[tuple[Any, Any]], parts: list[tuple[str, str, Any]], then: str = ""
+) -> list[Record]:
     path = tmp_path / "opencode.db"
     with sqlite3.connect(path) as store:
         store.executescript(SCHEMA)
@@ -31,6 +33,7 @@ def read(tmp_path: Path, messages: list[tuple[Any, Any]], parts: list[tuple[str,
             store.execute("insert into message values (?, ?, 0, ?)", (name, S, json.dumps(data)))
         for name, message, data in parts:
             store.execute("insert into part values (?, ?, ?, 0, ?)", (name, message, S, json.dumps(data)))
+        store.executescript(then)
     store.close()
     return held(path, tmp_path / "out", "opencode")
 
@@ -148,3 +151,99 @@ def test_a_part_among_the_messages_is_a_part(tmp_path: Path) -> None:
     (folder / part.name).write_bytes(part.read_bytes().replace(b'"callID": "', b'"callID": "other-'))
     calls = [one["callId"] for one in held(root, tmp_path / "out", "opencode") if one["type"] == "tool_call"]
     assert any(one.startswith("other-") for one in calls)
+
+
+@pytest.mark.parametrize("empty", ["''", "x''", "' '"])
+@pytest.mark.parametrize("table", ["message", "part"])
+def test_a_row_whose_value_is_empty_is_a_gap(tmp_path: Path, table: str, empty: str) -> None:
+    parts = [("prt_0", "msg_0", {**DONE, "state": STATE}), ("prt_1", "msg_0", {"type": "text", "text": "Hi."})]
+    then = f"update {table} set data = {empty} where id in ('msg_0', 'prt_1')"
+    found = read(tmp_path, [("msg_0", {"role": "assistant"})], parts, then)
+    (gap,) = (one for one in found if one["type"] == "gap")
+    assert (gap["reason"], gap["native"]["refs"][0]["table"]) == ("bad_json", table)
+
+
+def test_a_row_that_begins_with_a_mark_is_a_gap(tmp_path: Path) -> None:
+    """A file may begin with one; no reader of a text takes it."""
+    parts = [("prt_0", "msg_0", {"type": "text", "text": "Hi."})]
+    found = read(tmp_path, [("msg_0", {})], parts, "update part set data = char(65279) || data")
+    assert [one["reason"] for one in found if one["type"] == "gap"] == ["bad_json"]
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\r\n\t"])
+def test_a_row_with_blanks_around_its_value_is_read(tmp_path: Path, blank: str) -> None:
+    messages = [(f"msg_{number}", {"role": "assistant"}) for number in range(2)]
+    parts = [("prt_0", "msg_0", {**DONE, "state": STATE}), ("prt_1", "msg_1", {"type": "text", "text": "Done."})]
+    then = f"update part set data = '{blank}' || data || '{blank}'; update message set data = '{blank}' || data"
+    found = read(tmp_path, messages, parts, then)
+    (result,) = (one for one in found if one["type"] == "tool_result")
+    assert result["content"] == [{"type": "text", "text": "ok"}]
+    assert [one["author"] for one in found if one["type"] == "message"] == ["model"]
+
+
+@pytest.mark.parametrize("end", [-1, 2.5, 10**17, "soon", None, True])
+def test_an_end_that_is_no_time(tmp_path: Path, end: Any) -> None:
+    state = {**STATE, "time": {"start": 1, "end": end}}
+    found = read(tmp_path, [("msg_0", {"role": "assistant"})], [("prt_0", "msg_0", {**DONE, "state": state})])
+    (result,) = (one for one in found if one["type"] == "tool_result")
+    assert (result["ts"], result["startedAt"]) == ("1970-01-01T00:00:00.001Z",) * 2
+    assert not {"completedAt", "durationMs"} & set(result)
+
+
+def test_an_end_before_its_start(tmp_path: Path) -> None:
+    state = {**STATE, "time": {"start": 5, "end": 2}}
+    found = read(tmp_path, [("msg_0", {"role": "assistant"})], [("prt_0", "msg_0", {**DONE, "state": state})])
+    (result,) = (one for one in found if one["type"] == "tool_result")
+    assert (result["ts"], result["startedAt"]) == ("1970-01-01T00:00:00.002Z", "1970-01-01T00:00:00.005Z")
+    assert not {"completedAt", "durationMs"} & set(result)
+
+
+def test_nobody_is_named_as_the_author_of_a_part_whose_message_says_none(tmp_path: Path) -> None:
+    messages = [("msg_0", {"role": "later"}), ("msg_1", {})]
+    words: dict[str, Any] = {"type": "text", "text": "Hi."}
+    parts = [("prt_0", "msg_0", words), ("prt_1", "msg_1", words), ("prt_2", "msg_2", words)]
+    parts.append(("prt_3", "msg_2", {**words, "synthetic": True}))
+    found = read(tmp_path, messages, parts)
+    assert [one["author"] for one in found if one["type"] == "message"] == ["unknown"] * 3 + ["harness"]
+
+
+@pytest.mark.parametrize("lines", [1, 9])
+def test_a_file_of_a_store_that_begins_with_a_mark_is_read(tmp_path: Path, lines: int) -> None:
+    root = stored(tmp_path)
+    for file in root.rglob("*.json"):
+        told = json.loads(file.read_text())
+        file.write_bytes(b"\xef\xbb\xbf" + json.dumps(told, indent=2 if lines > 1 else None).encode())
+    found = held(root, tmp_path / "out", "opencode")
+    (result,) = (one for one in found if one["type"] == "tool_result")
+    assert result["content"] == [{"type": "text", "text": "out"}]
+    assert found[0]["nativeSessionId"] == "ses_1"
+    assert not [one for one in found if one["type"] == "gap"]
+
+
+def test_parts_that_say_no_message_stand_in_that_of_their_folder(tmp_path: Path) -> None:
+    root = stored(tmp_path)
+    for file in (root / "part").rglob("*.json"):
+        told = json.loads(file.read_text())
+        file.write_text(json.dumps({name: value for name, value in told.items() if name != "messageID"}))
+    found = held(root, tmp_path / "out", "opencode")
+    (result,) = (one for one in found if one["type"] == "tool_result")
+    assert result["content"] == [{"type": "text", "text": "out"}]
+
+
+def test_parts_of_a_message_whose_place_a_part_took_are_kept(tmp_path: Path) -> None:
+    root = stored(tmp_path)
+    part = next(one for one in sorted((root / "part").rglob("*.json")) if "Go." in one.read_text())
+    (folder,) = (root / "message").iterdir()
+    (folder / f"{part.parent.name}.json").write_bytes(part.read_bytes())
+    found = held(root, tmp_path / "out", "opencode")
+    assert [one["author"] for one in found if one["type"] == "message"] == ["unknown", "unknown", "model"]
+
+
+@pytest.mark.parametrize("folder", ["session_diff", "todo"])
+def test_a_message_among_what_is_neither_is_kept(folder: str, tmp_path: Path) -> None:
+    root = stored(tmp_path)
+    (root / folder).mkdir()
+    message = next((root / "message").rglob("*.json"))
+    (root / folder / "ses_1.json").write_bytes(message.read_bytes())
+    kept = [one["nativeType"] for one in held(root, tmp_path / "out", "opencode") if one["type"] == "unmapped"]
+    assert kept.count("other") == 1

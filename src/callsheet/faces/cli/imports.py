@@ -20,12 +20,23 @@ import msgspec
 from callsheet.errors import SourceError
 from callsheet.faces.cli.terminal import Bar, Printer, complain, write_json
 from callsheet.library.briefs import Brief, brief_of_bundle
-from callsheet.library.importing import Failure, Imported, Providers, adapter_for, discover, import_sources
+from callsheet.library.importing import (
+    UNFIT,
+    Failure,
+    Imported,
+    Providers,
+    adapter_for,
+    discover,
+    import_sources,
+)
 from callsheet.library.places import bundles_folder
 from callsheet.library.workbench import printable
 from callsheet.paint.doubts import SENTENCES, doubt_words
 from callsheet.records.bundle import Bundle, Diagnostic
 from callsheet.rows.text import counted, counted_calls
+
+NAMED = 5
+"""Files of no known kind that are named in the one line about all of them."""
 
 
 def import_all(
@@ -52,6 +63,7 @@ def import_all(
     bar = Bar()
     printer = Printer(sys.stdout)
     remarks = _Remarks()
+    unfit: list[str] = []
     written = failed = 0
     named = [Path(source) for source in sources if source != "-"] if sources else _stored(kind)
     providers = Providers(os.environ, Path.home()) if with_provider else None
@@ -63,6 +75,9 @@ def import_all(
             bar.clear()
             if isinstance(one, Failure):
                 failed += 1
+                if one.message == UNFIT and not as_json:
+                    unfit.append(one.path)
+                    continue
                 complain(str(SourceError(one.message, path=one.path, line=one.line)))
                 continue
             written += 1
@@ -71,12 +86,22 @@ def import_all(
             else:
                 printer.words(_told(one))
                 remarks.add(one)
+    if unfit:
+        complain(_unfit(unfit))
     if not as_json and written + failed > 1:
         words = f"{counted(written, 'session')} written to {folder}"
         printer.words(words + (f", {failed:,} not read" if failed else ""))
     for line in remarks.lines():
         printer.words(line)
     return 0 if written else 2
+
+
+def _unfit(paths: list[str]) -> str:
+    """One line about the files of no known kind, however many they are."""
+    if len(paths) == 1:
+        return str(SourceError(UNFIT, path=paths[0]))
+    named = ", ".join(paths[:NAMED] + ["…"] * (len(paths) > NAMED))
+    return f"{counted(len(paths), 'file')} of no known kind (see: callsheet harnesses): {named}"
 
 
 def _of_stdin(

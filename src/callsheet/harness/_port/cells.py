@@ -92,9 +92,10 @@ def rows_of(lines: Iterable[Line]) -> Iterator[Cell | Damage]:
             whole = _frame.decode(original_of(line)).text or ""
             yield _cell(line, frame, line.offset, data, whole.encode(), quoted=True)
         elif frame.value:
-            start = len(line.data) - 1 - len(frame.value)
-            original = original_of(line)[start:-1]
-            yield _cell(line, frame, line.offset + start, line.data[start:-1], original, quoted=False)
+            end = len(line.data[:-1].rstrip(b" \t\r"))  # blanks behind a value are no part of it
+            start = end - len(frame.value)
+            original = original_of(line)[start:end]
+            yield _cell(line, frame, line.offset + start, line.data[start:end], original, quoted=False)
 
 
 def _cell(line: Line, frame: _Frame, offset: int, data: bytes, original: bytes, *, quoted: bool) -> Cell:

@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 
 def one_line(data: bytes) -> bytes:
-    """A JSON text without line breaks."""
-    return msgspec.json.format(data, indent=-1) if b"\n" in data else data
+    """A JSON text without line breaks, and without blanks around it: its first byte tells its type."""
+    return msgspec.json.format(data, indent=-1) if b"\n" in data else data.strip(b" \t\r")
 
 
 def document_unit(veil: Veil, source: SourceEntry, reading: Reading[T]) -> Unit[T] | Hole:

@@ -98,12 +98,12 @@ class Chat:
 
     def _keep(self, entry: Entry) -> None:
         """Keeps an entry among others of which nothing is mapped; a line that is one is kept whole."""
-        pen = self._pen
-        name = text_of(entry.members.get("id", ABSENT))
+        pen, members = self._pen, members_of(entry.raw)
+        name = text_of(members.get("id", ABSENT))
         if name and self._is_new(f"kept {name}", bytes(entry.raw), "line", entry.pointer) is None:
             return
-        pen.ts = utc(text_of(entry.members.get("timestamp", ABSENT)))
-        pen.unmapped(text_of(entry.members.get("type", ABSENT)) or "entry", entry.raw, entry.pointer)
+        pen.ts = utc(text_of(members.get("timestamp", ABSENT)))
+        pen.unmapped(text_of(members.get("type", ABSENT)) or "entry", entry.raw, entry.pointer)
 
     def _entry(self, entry: Entry) -> None:
         pen = self._pen

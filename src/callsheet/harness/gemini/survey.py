@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec import Raw
 
-from callsheet.harness._port.parts import ABSENT, items_of, members_of, text_of, value_of
+from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, value_of
 from callsheet.harness._port.pen import Place
 from callsheet.harness._port.units import Hole, Unit
 from callsheet.harness._port.veil import Veil
@@ -121,9 +121,9 @@ class Survey:
         owner_id = text_of(entry.members.get("id", ABSENT)) or ""
         seen: dict[str, int] = {}
         for number, raw in enumerate(items_of(entry.members.get("toolCalls", ABSENT))):
-            members = members_of(raw)
-            if not members:
+            if mark(raw) != b"{":
                 continue
+            members = members_of(raw)
             native = call_id_of(members)
             pointer = f"{entry.pointer}/toolCalls/{number}"
             if native is None:

@@ -55,6 +55,8 @@ from callsheet.registry.via import base64, numbers
 from callsheet.wire import lossless
 
 AUTHORS = {"user": "user", "assistant": "model"}
+UNKNOWN = "unknown"
+"""The author of a part whose message is gone, or has a role that no version we know writes."""
 NOT_SENT = "not known to have been sent: no entry for this version, or the model never went on"
 CHANGES = {"add": "add", "update": "modify", "modify": "modify", "delete": "delete", "move": "move"}
 LOW, HIGH = -(1 << 31), (1 << 32) - 1
@@ -145,7 +147,7 @@ class Chat:
 
     def _say(self, piece: Piece, parts: list[Part], where: str) -> bool:
         pen = self._pen
-        author = AUTHORS.get(self._role(piece), "system")
+        author = AUTHORS.get(self._role(piece), UNKNOWN)
         if value_of(piece.members.get("synthetic", ABSENT)) is True:
             author = "harness"
         record = Message(author=author, content=parts, message_id=piece.message)

@@ -141,10 +141,11 @@ class Feed:
             ):
                 # A part that was put among the messages: what it is, it says itself.
                 yield message._replace(what="part", message=text_of(message.members["messageID"]))
-                continue
-            # Where the message's own file is broken, the name of that file still says which one it is.
-            name = (message.id if isinstance(message, Piece) else None) or PurePosixPath(path).stem
-            yield message._replace(message=name) if isinstance(message, Piece) else message
+                name = PurePosixPath(path).stem
+            else:
+                # Where the message's own file is broken, the name of that file still says which one it is.
+                name = (message.id if isinstance(message, Piece) else None) or PurePosixPath(path).stem
+                yield message._replace(message=name) if isinstance(message, Piece) else message
             for part in parts:
                 yield self._file(part, "part", name)
         for other in files.others:
@@ -207,7 +208,7 @@ class Feed:
         if not isinstance(unit, Unit) or len(unit.data) != len(cell.data):
             reason = unit.reason if isinstance(unit, Hole) else "bad_json"
             return Trouble(source, Hole(cell, 0, len(cell.data), reason))
-        raw = Raw(unit.data if unit.exact is None else lossless.encode_clean(unit.exact))
+        raw = Raw(one_line(unit.data) if unit.exact is None else lossless.encode_clean(unit.exact))
         name, message = (
             one if isinstance(one, str) else None for one in (key.get("id"), key.get("message_id"))
         )

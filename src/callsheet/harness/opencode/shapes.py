@@ -16,6 +16,7 @@ from msgspec import Raw, Struct
 from callsheet.harness._port.parts import ABSENT, text_of
 from callsheet.harness._port.units import Reading, Unit
 from callsheet.records import SourceEntry
+from callsheet.wire.damage import BOM
 from callsheet.wire.database import is_database
 
 KIND = "opencode"
@@ -71,7 +72,7 @@ def id_of(members: dict[str, Raw]) -> str | None:
     return text_of(members.get("id", ABSENT)) or None
 
 
-_EXPORT = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{')
+_EXPORT = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{\s*"info"\s*:\s*\{')
 
 
 def is_export(head: bytes) -> bool:
@@ -82,7 +83,7 @@ def is_export(head: bytes) -> bool:
 def is_session_file(head: bytes) -> bool:
     """Whether a file is the file of a session (``storage/session/<project>/<session>.json``)."""
     return (
-        head.lstrip()[:1] == b"{"
+        head.removeprefix(BOM).lstrip()[:1] == b"{"
         and _EXPORT.match(head) is None
         and all(mark in head for mark in (b'"projectID"', b'"directory"', b'"version"', b'"time"'))
         and b'"messages"' not in head

@@ -28,6 +28,7 @@ from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
 from callsheet.records import Session as SessionRecord
 from callsheet.registry import load
 from callsheet.wire.blobs import digest
+from callsheet.wire.damage import BOM
 from callsheet.wire.database import Selection
 
 HEAD = 1 << 18
@@ -133,7 +134,7 @@ def _of_file(path: str, folder: Folder) -> Member:
 def _named(head: bytes, member: bytes) -> str | None:
     """A text in the first bytes of a document: a member, or the id in its ``info``."""
     try:
-        whole = msgspec.json.decode(head)
+        whole = msgspec.json.decode(head.removeprefix(BOM))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _scanned(head, b"id" if member == b"info" else member)
     value = whole.get(member.decode()) if isinstance(whole, dict) else None
