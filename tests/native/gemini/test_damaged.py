@@ -148,3 +148,13 @@ def test_a_call_of_which_nothing_is_told_is_a_call(tmp_path: Path) -> None:
     path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
     found = held(path, tmp_path / "out", "gemini")
     assert [one["callId"] for one in found if one["type"] == "tool_call"] == ["c1", "#m1/1"]
+
+
+@pytest.mark.parametrize("name", ["c1", "gone"])
+def test_a_response_without_words_is_what_it_is(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "session-1.jsonl"
+    asked, done = message("gemini", toolCalls=[call("c1")]), message("gemini", "m2", content="Done.")
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in (HEAD, asked, response(name, output=""), done)))
+    results = [one for one in held(path, tmp_path / "out", "gemini") if one["type"] == "tool_result"]
+    (content,) = (one["content"] for one in results if one["callId"] == name)
+    assert content == [{"type": "json", "value": {"output": ""}}]

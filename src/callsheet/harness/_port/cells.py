@@ -87,8 +87,8 @@ def rows_of(lines: Iterable[Line]) -> Iterator[Cell | Damage]:
         if frame.damaged is not None:
             yield Damage(line, frame.damaged.table, frame.damaged.message)
         elif frame.text is not None:
-            # What becomes of it stands on one line; in JSON a line break only parts tokens.
-            data = frame.text.encode().replace(b"\n", b" ")
+            # What becomes of it stands on one line; in JSON a line break only parts tokens, and blanks around it none.
+            data = frame.text.encode().replace(b"\n", b" ").strip(b" \t\r")
             whole = _frame.decode(original_of(line)).text or ""
             yield _cell(line, frame, line.offset, data, whole.encode(), quoted=True)
         elif frame.value:
@@ -163,10 +163,11 @@ class RowPen(Pen):
             super().gap(source, hole)
             return
         ref = row_ref(source, line, "gap")
-        gap = Gap(reason=hole.reason, source=source.id, bytes=hole.size, native=Native(refs=[ref]))
+        size = len(line.original) if line.quoted else hole.size
+        gap = Gap(reason=hole.reason, source=source.id, bytes=size, native=Native(refs=[ref]))
         self.stream.write(gap)
         place = f"{line.table} {line.key.decode()}"
-        self.desk.diagnose(hole.reason, f"{hole.size} bytes of {place} hold no record", source, line.number)
+        self.desk.diagnose(hole.reason, f"{size} bytes of {place} hold no record", source, line.number)
 
     def broken(self, source: SourceEntry, damage: Damage) -> None:
         """Writes the gap where a table broke off, and says so."""

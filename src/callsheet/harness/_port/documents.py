@@ -19,11 +19,12 @@ from callsheet.wire.damage import BOM
 from callsheet.wire.lines import Line
 
 T = TypeVar("T")
+BLANKS = b" \t\r\n"
 
 
 def one_line(data: bytes) -> bytes:
     """A JSON text without line breaks, and without blanks around it: its first byte tells its type."""
-    return msgspec.json.format(data, indent=-1) if b"\n" in data else data.strip(b" \t\r")
+    return msgspec.json.format(data, indent=-1) if b"\n" in data else data.strip(BLANKS)
 
 
 def document_unit(veil: Veil, source: SourceEntry, reading: Reading[T]) -> Unit[T] | Hole:
@@ -36,7 +37,8 @@ def document_unit(veil: Veil, source: SourceEntry, reading: Reading[T]) -> Unit[
     line = Line(1, len(data) - len(text), text)
     found = list(native_units([line], reading))
     unit = found[0] if len(found) == 1 else None
-    if isinstance(unit, Unit) and (unit.start, len(unit.data)) == (0, len(text)):
+    if isinstance(unit, Unit) and text.lstrip(BLANKS) == unit.data:
+        unit.start, unit.data = 0, text  # blanks before it are the document's
         try:
             unit.native = reading.decoder.decode(one_line(unit.readable()))
         except msgspec.ValidationError:

@@ -325,7 +325,7 @@ class Chat:
         response = unit["response"]
         if isinstance(response, dict) and len(response) == 1:
             ((name, word),) = response.items()
-            if name in SAYS and isinstance(word, str) and not lossless.has_lone_surrogate(word):
+            if name in SAYS and isinstance(word, str) and word and not lossless.has_lone_surrogate(word):
                 return [text_part(word)]
         text = lossless.encode_clean(response)
         return [Part(type="json", value=Raw(text))] if lossless.lossless(text) else None
