@@ -91,6 +91,10 @@ class Units:
         self._cited[at] = 1
         return True
 
+    def cite_all(self) -> None:
+        """Marks every unit as cited."""
+        self._cited = bytearray(b"\1" * len(self._cited))
+
     def left(self) -> Iterator[tuple[int, int]]:
         """Lines and positions of the units that nothing cites."""
         for key, cited in zip(self.keys, self._cited, strict=True):

@@ -211,6 +211,9 @@ def _cite(case: Case) -> Iterator[Claim]:
             )  # a row that stands in its line as a text
         if case.kind == "unmapped" and case.registry.marks.ordinal and is_dead(case, cite):
             _cite_all(case, cite)  # its calls and results are no part of the thread's history
+        if case.kind == "gap" and case.registry.marks.document and len(cite.data) == scan.size:
+            for broken in scan.units.values():
+                broken.cite_all()  # a broken document is damaged as a whole: pieces of it are no lines
         if cite.role not in roles or not line or case.kind not in scan.units:
             continue
         found = (one for unit in units if unit.role == cite.role for one in found_units(unit, cite.root))

@@ -133,11 +133,12 @@ def test_a_torn_line_that_holds_a_whole_message(torn: str, replies: bool, tmp_pa
         assert ("content" in result) is (replies and copied is asked)
 
 
+@pytest.mark.parametrize("blanks", [" \n\n", "\n", "\r\n", "\t"])
 @pytest.mark.parametrize("indent", [None, 1])
-def test_a_document_behind_blank_lines(indent: int | None, tmp_path: Path) -> None:
+def test_a_document_behind_blank_lines(indent: int | None, blanks: str, tmp_path: Path) -> None:
     path = tmp_path / "session-1.json"
     chat = {**HEAD, "messages": [message("gemini", toolCalls=[call("c1"), call("c1", args={})])]}
-    path.write_text(f" \n\n{json.dumps(chat, indent=indent)}\n")
+    path.write_bytes(f"{blanks}{json.dumps(chat, indent=indent)}\n".encode())
     found = held(path, tmp_path / "out", "gemini")
     assert [one["callId"] for one in found if one["type"] == "tool_call"] == ["c1#m1/0", "c1#m1/1"]
 
@@ -158,3 +159,13 @@ def test_a_response_without_words_is_what_it_is(name: str, tmp_path: Path) -> No
     results = [one for one in held(path, tmp_path / "out", "gemini") if one["type"] == "tool_result"]
     (content,) = (one["content"] for one in results if one["callId"] == name)
     assert content == [{"type": "json", "value": {"output": ""}}]
+
+
+def test_a_broken_document_is_a_gap_as_a_whole(tmp_path: Path) -> None:
+    """Whatever whole messages stand on its lines."""
+    path = tmp_path / "session-1.json"
+    messages = [message("user", content="Hi."), message("gemini", "m2", toolCalls=[call("c1")])]
+    lines = ",\n  ".join(json.dumps(one) for one in messages)
+    path.write_text(f'{json.dumps(HEAD)[:-1]},\n "messages": [\n  {lines}\n]')
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["type"] for one in found] == ["session", "gap"]

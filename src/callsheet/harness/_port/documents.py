@@ -37,7 +37,7 @@ def document_unit(veil: Veil, source: SourceEntry, reading: Reading[T]) -> Unit[
     line = Line(1, len(data) - len(text), text)
     found = list(native_units([line], reading))
     unit = found[0] if len(found) == 1 else None
-    if isinstance(unit, Unit) and text.lstrip(BLANKS) == unit.data:
+    if isinstance(unit, Unit) and text.lstrip(BLANKS) == unit.data.lstrip(BLANKS):
         unit.start, unit.data = 0, text  # blanks before it are the document's
         try:
             unit.native = reading.decoder.decode(one_line(unit.readable()))
