@@ -47,6 +47,9 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if meta is not None:
             (beside / "subagents" / f"agent-{agent}.meta.json").write_text(json.dumps(meta))
     (beside / "subagents" / "agent-a9.meta.json").write_text("[]")
+    fork = {"type": "fork-context-ref", "parentSessionId": SESSION, "agentId": "f0"}
+    torn = '{"type":"user","sessionId":"5e551011-0000-4000-8000-0000000000dd","uuid":"u","message":{"role":'
+    (folder / "agent-f0.jsonl").write_text(json.dumps(fork, separators=(",", ":")) + "\n" + torn + "\n")
     (beside / "tool-results" / "b1.txt").write_text("123456789")
     (beside / "tool-results" / "lone.bin").write_bytes(b"\x00\x01")
     lost = folder / "5e551011-0000-4000-8000-0000000000cc" / "subagents"

@@ -310,6 +310,7 @@ def bare() -> str:
     log.agent("user", message=words, parent_tool_use_id=None)
     log.agent("result", subtype="error_during_execution", is_error=True, errors=["It broke."])
     log.agent("result", subtype="success", is_error=True, result="API Error", terminal_reason="api_error")
+    log.agent("result")
     return log.text
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from callsheet.audit import audit_bundle
-from callsheet.audit.heads import damage_of
 from callsheet.library.importing import Failure, import_sources
 from callsheet.records.bundle import Bundle
 from callsheet.rules import check_bundle
@@ -145,6 +144,74 @@ def test_an_event_of_the_old_log_with_a_type_of_its_own_is_no_call(tmp_path: Pat
     ]
 
 
-def test_a_part_of_a_line_that_is_nested_deeply() -> None:
-    assert damage_of(b'{"a":' * 200 + b"}", at_end=False) == {"bad_json", "too_deep"}
-    assert damage_of(b'{"a":[', at_end=False) == {"bad_json"}
+def test_a_whole_part_of_a_line_that_is_nested_deeply_is_not_deep(tmp_path: Path) -> None:
+    source = NATIVE / "claude_code_stream/2.1.332/duplicate_ids/native/stdout.jsonl"
+    lines = source.read_text().splitlines()
+    deep = "[" * 3000 + "]" * 3000
+    torn = f'{{"deep":{deep}}} {lines[2]} {{"torn": tru'
+    copy = tmp_path / "stdout.jsonl"
+    copy.write_text("\n".join([*lines[:2], torn, *lines[3:]]) + "\n")
+    assert [gap["reason"] for gap in of_type(imported(copy, tmp_path / "out"), "gap")] == [
+        "too_deep",
+        "bad_json",
+    ]
+
+
+def test_a_turn_whose_end_does_not_say_how(tmp_path: Path) -> None:
+    source = NATIVE / "claude_code_stream/2.1.332/duplicate_ids/native/stdout.jsonl"
+    lines = [json.loads(line) for line in source.read_text().splitlines()]
+    for line in lines:
+        for name in ("subtype", "is_error", "terminal_reason") if line["type"] == "result" else ():
+            line.pop(name, None)
+    turns = of_type(imported(written(tmp_path / "stdout.jsonl", *lines), tmp_path / "out"), "turn")
+    assert [turn["status"] for turn in turns] == ["running", "unknown"]
+
+
+def test_reverted_lines_are_told_by_their_ordinals_in_any_order(tmp_path: Path) -> None:
+    folder = NATIVE / "codex/0.163.0/revert/native/sessions/2026/11/30"
+    first, second = sorted(folder.glob("*.jsonl"))
+    lines = first.read_text().splitlines()
+    (tmp_path / second.name).write_text(second.read_text())
+    kept = []
+    for name, order in (("plain", lines[1:]), ("turned", lines[:0:-1])):
+        (tmp_path / first.name).write_text("\n".join([lines[0], *order]) + "\n")
+        records = of_type(imported(tmp_path / second.name, tmp_path / name), "unmapped")
+        kept.append(sum(record["nativeType"].startswith("reverted/") for record in records))
+    assert kept[0] == kept[1] > 0
+
+
+def test_a_history_that_another_first_line_tells_of(tmp_path: Path) -> None:
+    base = {"history_base": {"thread_id": "gone", "end_ordinal_exclusive": 5}}
+    lines = [{"type": "session_meta", "payload": base}, {"type": "session_meta", "payload": {"id": "t"}}]
+    lines.append({"type": "response_item", "payload": {"type": "message", "role": "user", "content": []}})
+    source = tmp_path / "rollout-x.jsonl"
+    source.write_text(
+        "".join(json.dumps({"timestamp": "2026-11-30T10:00:00Z", **line}) + "\n" for line in lines)
+    )
+    assert [gap["reason"] for gap in of_type(imported(source, tmp_path / "out"), "gap")] == [
+        "missing_session"
+    ]
+
+
+def test_a_process_that_ended_under_a_word_that_is_not_known(tmp_path: Path) -> None:
+    item = {
+        "type": "commandExecution",
+        "id": "c",
+        "command": "x",
+        "cwd": "/w",
+        "processId": "7",
+        "source": "unifiedExecStartup",
+    }
+    frames = [{"method": "thread/started", "params": {"thread": {"id": "t", "cliVersion": "0.163.0"}}}]
+    frames += [
+        {
+            "method": f"item/{word}",
+            "params": {"threadId": "t", "turnId": "u", "item": {**item, "status": status, "exitCode": code}},
+        }
+        for word, status, code in (("started", "inProgress", None), ("completed", "new", 5))
+    ]
+    typed = {"threadId": "t", "turnId": "u", "itemId": "c", "processId": "7", "stdin": "x"}
+    frames.insert(2, {"method": "item/commandExecution/terminalInteraction", "params": typed})
+    source = written(tmp_path / "frames.jsonl", *({"dir": "server", "frame": frame} for frame in frames))
+    terminals = of_type(imported(source, tmp_path / "out"), "terminal")
+    assert [one["status"] for one in terminals] == ["running", "exited"]

@@ -129,9 +129,18 @@ def _hard(line: Line, reading: Reading[T]) -> Iterator[Unit[T] | Hole]:
         return
     for piece in salvage(data, ended=line.ended, unit=reading.own):
         at = start + piece.start
-        reason = "too_deep" if (piece.reason, unit) == ("bad_json", "too_deep") else piece.reason
+        deep = (piece.reason, unit) == ("bad_json", "too_deep") and _is_too_deep(piece.data)
+        reason = "too_deep" if deep else piece.reason
         found = reason or _decoded(line, at, piece.data, reading)
         yield Hole(line, at, len(piece.data), found) if isinstance(found, str) else found
+
+
+def _is_too_deep(data: bytes) -> bool:
+    try:
+        lossless.decode(data)
+    except lossless.NotJson as error:
+        return error.reason == "too_deep"
+    return False
 
 
 def _decoded(line: Line, start: int, data: bytes, reading: Reading[T]) -> Unit[T] | str:

@@ -150,7 +150,9 @@ class Reader:
         gap = Gap(reason="missing_session", source=place.source.id if place else None)
         if place is not None:
             gap.line = place.line
-            gap.native = Native(refs=[self.pen.place(place, "meta", "/payload/history_base")])
+            head = self.survey.head
+            told = f"{head.pointer}/history_base" if "history_base" in head.meta else head.pointer
+            gap.native = Native(refs=[self.pen.place(place, "meta", told)])
         self.pen.stream.write(gap)
         self.desk.diagnose(
             "missing_session",

@@ -90,8 +90,8 @@ class Tape:
                 yield number, unit, plain
                 continue
             ordinal = None if isinstance(unit, Hole) or unit.native is None else unit.native.ordinal
-            if end is not None and type(ordinal) is int and ordinal >= end:
-                over = True
+            if end is not None and type(ordinal) is int:
+                over = ordinal >= end  # a line that says nothing is where the one before it is
             if over:
                 if not stretch.keep_rest:
                     return
