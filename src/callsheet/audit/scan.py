@@ -288,11 +288,13 @@ class Scan:
             )
             for pointer in unit.again
         ]
-        mark = hash((unit.record, unit.role, *told))
-        if mark in self._again:
-            return True
-        self._again.add(mark)
-        return False
+        marks = {hash((unit.record, unit.role, *told))}
+        name = _value(unit.id, root, part)
+        if unit.copied and isinstance(name, str) and name:
+            marks.add(hash((unit.record, unit.role, "copied", repr(part))))
+        known = not marks.isdisjoint(self._again)
+        self._again |= marks
+        return known
 
     def _note_thread(self, number: int, root: Any) -> None:
         """What a line says of the thread, the run, the person's words."""

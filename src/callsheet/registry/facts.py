@@ -81,6 +81,7 @@ class Unit(Struct, kw_only=True, forbid_unknown_fields=True):
         by: Pointer to the id of the native record that makes the call, or (on a result) that it says it answers.
         again: Pointers; a unit that has the same values there as one before it is that unit logged again, and needs
             no record.
+        copied: A unit with an id, equal to one before it as a whole, is that one too, wherever it stands.
         alone: Such a unit needs a record only where no call of the source has its id.
     """
 
@@ -91,6 +92,7 @@ class Unit(Struct, kw_only=True, forbid_unknown_fields=True):
     id: str = ""
     by: str = ""
     again: list[str] = []
+    copied: bool = False
     alone: bool = False
     note: str | None = None
 

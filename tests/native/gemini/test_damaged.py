@@ -169,3 +169,13 @@ def test_a_broken_document_is_a_gap_as_a_whole(tmp_path: Path) -> None:
     path.write_text(f'{json.dumps(HEAD)[:-1]},\n "messages": [\n  {lines}\n]')
     found = held(path, tmp_path / "out", "gemini")
     assert [one["type"] for one in found] == ["session", "gap"]
+
+
+@pytest.mark.parametrize("name", ["m2", None])
+def test_a_call_that_is_copied_into_another_message_is_one_call(name: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "session-1.jsonl"
+    other = {**message("gemini", content="Hm.", toolCalls=[call("c1"), call("c2")]), "id": name}
+    lines = [HEAD, message("gemini", toolCalls=[call("c1")]), other]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    found = held(path, tmp_path / "out", "gemini")
+    assert [one["callId"] for one in found if one["type"] == "tool_call"] == ["c1", "c2"]
