@@ -1,4 +1,4 @@
-"""Titles that an agent tells while its session runs: the recording has them, as an import of its log has."""
+"""What a session record says that frames tell late (titles, who started an agent): a recording has it, as an import."""
 
 from __future__ import annotations
 
@@ -80,6 +80,28 @@ def test_each_session_has_its_own(tmp_path: Path) -> None:
         "fake-session": "Of this",
         "other": "Of another",
     }
+
+
+@pytest.mark.parametrize("first", ["agent", "parent"])
+def test_an_agent_has_its_parent_whoever_speaks_first(first: str, tmp_path: Path) -> None:
+    update = {
+        "sessionUpdate": "subagent_update",
+        "sessionId": "kid",
+        "title": "Look",
+        "state": {"state": "running"},
+    }
+    params = {"sessionId": "fake-session", "update": update}
+    named = {"frame": {"jsonrpc": "2.0", "method": "session/update", "params": params}}
+    turn = [titled("Of the agent", "kid"), named]
+    one = ran(tmp_path, *(turn if first == "agent" else reversed(turn)))
+    # That an agent has a stream, a live fold finds out when its session speaks: the import has fewer records.
+    assert list(check_bundle(Bundle(one.bundle))) == []
+    assert list(audit_bundle(Bundle(one.bundle))) == []
+    heads = [head for head in records(one.bundle) if head["type"] == "session"]
+    assert [(head["nativeSessionId"], head.get("parent")) for head in heads] == [
+        ("fake-session", None),
+        ("kid", {"session": "fake-session"}),
+    ]
 
 
 def test_a_reader_that_comes_late_reads_every_record(tmp_path: Path) -> None:

@@ -72,8 +72,9 @@ class Audit:
         self._progress = progress
         heads: dict[str, Json] = {}
         calls: dict[str, set[str]] = {}
+        starters: dict[str, set[str]] = {}
         for entry in bundle.manifest.streams:
-            heads[entry.id] = self._skim(entry, calls)
+            heads[entry.id] = self._skim(entry, calls, starters)
         self._facts: dict[str, Facts] = {}
         for head in heads.values():
             registry = _registry_of(head_of(head))
@@ -84,6 +85,7 @@ class Audit:
         self.family = Family(
             {entry.id: entry.parent for entry in bundle.manifest.streams},
             calls,
+            starters,
             {stream: head_of(head).native_id for stream, head in heads.items()},
             heads,
         )
@@ -98,7 +100,7 @@ class Audit:
         """Lets go of every source."""
         self.sources.close()
 
-    def _skim(self, entry: StreamEntry, calls: dict[str, set[str]]) -> Json:
+    def _skim(self, entry: StreamEntry, calls: dict[str, set[str]], starters: dict[str, set[str]]) -> Json:
         """The session record of a stream; notes which calls its subagent records name for other streams."""
         head: Json = {}
         with self.bundle.open(entry.file) as file:
@@ -114,7 +116,9 @@ class Audit:
                 if number == 0 and record.get("type") == "session":
                     head = record
                 elif record.get("type") == "subagent" and isinstance(record.get("callId"), str):
-                    calls.setdefault(str(record.get("stream")), set()).add(record["callId"])
+                    named = str(record.get("stream"))
+                    calls.setdefault(named, set()).add(record["callId"])
+                    starters.setdefault(named, set()).add(entry.id)
         return head
 
     @contextmanager

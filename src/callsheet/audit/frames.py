@@ -17,6 +17,7 @@ from callsheet.audit.cite import MEMBER, Cite
 from callsheet.audit.jsonrpc import Id, id_of
 from callsheet.audit.sources import Source
 from callsheet.audit.torn import values_on
+from callsheet.records.bundle import stream_id
 from callsheet.registry.facts import Fact
 from callsheet.registry.when import MISSING, Conditions, follow
 from callsheet.wire.blobs import digest
@@ -276,6 +277,14 @@ def agent_call(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
     return named if case.ledger.call_at(named) is not None else MISSING
 
 
+def started_by(case: Case, _cite: Cite, _fact: Fact, values: list[Any]) -> Any:
+    """The stream of the thread that started this one; the second value names this one, or all that it started."""
+    above, named = values
+    started = named if isinstance(named, list) else [named]
+    own = case.record.get("nativeSessionId")
+    return stream_id(above) if isinstance(above, str) and own is not None and own in started else MISSING
+
+
 FRAMES = {
     "app_open": still_open,
     "app_agent_call": agent_call,
@@ -283,6 +292,7 @@ FRAMES = {
     "app_form_redacted": form_redacted,
     "app_form_response": form_response,
     "app_answers": given_answers,
+    "app_parent": started_by,
     "app_hook_call": hook_run_call,
     "app_call": frame_call,
     "app_shared": frame_shared,

@@ -32,12 +32,14 @@ class Family(NamedTuple):
     Attributes:
         parents: By stream: its parent, as the manifest says.
         calls: By stream: calls that a subagent record names for it.
+        starters: By stream: other streams that name a call which started it.
         sessions: By stream: its native session id.
         heads: By stream: its session record.
     """
 
     parents: dict[str, str | None]
     calls: dict[str, set[str]]
+    starters: dict[str, set[str]]
     sessions: dict[str, str | None]
     heads: dict[str, Json]
 
@@ -48,17 +50,35 @@ def check_session(case: Case, facts: Facts, family: Family, stream: str) -> Iter
     if "format" in record:
         yield _is(("format",), record["format"], FORMAT, "format")
     agent = record.get("agent")
-    if isinstance(agent, dict) and "name" in agent and not facts.of("session", "agent.name"):
+    if isinstance(agent, dict) and "name" in agent and not lines_tell(case, facts, "agent", "name"):
         yield _is(("agent", "name"), agent["name"], case.registry.harness.name, "registry")
     if "sources" in record:
         yield from _sources(case, record["sources"])
     parent = record.get("parent")
-    if isinstance(parent, dict) and "session" in parent and not facts.of("session", "parent.session"):
+    if parent is None and any(not _is_below(family, one, stream) for one in family.starters.get(stream, ())):
+        yield Claim(("parent",), None, None, "a subagent record of another stream says what started this one")
+    if isinstance(parent, dict) and "session" in parent and not lines_tell(case, facts, "parent", "session"):
         above = family.parents.get(stream)
         if above is None:
             yield _outside(case, parent["session"])
         else:
             yield _is(("parent", "session"), parent["session"], above, "manifest")
+
+
+def _is_below(family: Family, stream: str | None, above: str) -> bool:
+    """Whether a stream is another one, or was started from it, also by way of others."""
+    seen: set[str] = set()
+    while stream is not None and stream != above and stream not in seen:
+        seen.add(stream)
+        stream = family.parents.get(stream)
+    return stream == above
+
+
+def lines_tell(case: Case, facts: Facts, name: str, member: str) -> bool:
+    """Whether a member of a session record is held against lines, and not against the registry or the manifest."""
+    told = bool(facts.of("session", f"{name}.{member}"))
+    kinds = case.registry.marks.lineage if name == "parent" else []
+    return told and (not kinds or any(cite.source.entry.kind in kinds for cite in case.cites))
 
 
 def _outside(case: Case, session: Any) -> Claim:

@@ -22,6 +22,7 @@ from callsheet.audit.heads import (
     check_gap,
     check_session,
     check_stream_of_agent,
+    lines_tell,
     told_by_parent,
 )
 from callsheet.audit.ledger import Ledger, head_of
@@ -166,7 +167,7 @@ class StreamAudit:
         for name, known in (("agent", "name"), ("parent", "session")):
             value = case.record.get(name)
             for member, inner in value.items() if isinstance(value, dict) else ():
-                if member == known and not facts.of("session", f"{name}.{member}"):
+                if member == known and not lines_tell(case, facts, name, member):
                     continue
                 claims = list(facts.check(case, (name, member), inner))
                 if (name, member) == ("parent", "callId") and any(claim.evidence is None for claim in claims):

@@ -203,7 +203,10 @@ class Workbench:
             if count > TOLD_MOST:
                 rest = count - TOLD_MOST
                 self.diagnostics.append(Diagnostic(code=code, message=f"and {rest:,} more", count=rest))
-        self.streams.sort(key=lambda entry: (entry.id != main, entry.parent is not None))
+        for entry in self.streams:
+            if entry.parent not in self._names:
+                entry.parent = None  # started from a session that is not in this bundle
+        self.streams.sort(key=lambda entry: (entry.parent is not None, entry.id != main))
         write_manifest(
             self.folder,
             Manifest(format=FORMAT, streams=self.streams, sources=entries, diagnostics=self.diagnostics),

@@ -28,8 +28,7 @@ from callsheet.harness._port.units import Hole, native_units
 from callsheet.harness._port.veil import Veil
 from callsheet.live.desk import LiveDesk
 from callsheet.live.streams import Appended, GrowingStream, Spot, Written
-from callsheet.records import FORMAT, Record, SourceEntry
-from callsheet.records import Session as SessionRecord
+from callsheet.records import FORMAT, SourceEntry
 from callsheet.records.bundle import Manifest, NativeSource, StreamEntry, stream_id, write_manifest
 from callsheet.wire import lossless
 from callsheet.wire.files import AtomicFile, private_folder, read_chunks, sync_folder
@@ -107,18 +106,16 @@ class Book:
         for session, record in settled:
             stream = self.streams.get(session)
             if stream is None:
-                stream = self.streams[session] = self._begin(session, record)
+                stream = self.streams[session] = self._begin(session)
             self.held.append(stream.put(record))
 
-    def _begin(self, session: str | None, first: Record) -> GrowingStream:
+    def _begin(self, session: str | None) -> GrowingStream:
         name = base = stream_id(session) if session else NO_SESSION
         number = 2
         while name in self._files:
             name, number = f"{base[:56]}-{number}", number + 1
         self._files.add(name)
-        parent = first.parent if isinstance(first, SessionRecord) else None
-        above = self.streams.get(parent.session) if parent is not None else None
-        return GrowingStream(self._folder, name, above.id if above is not None else None)
+        return GrowingStream(self._folder, name)
 
     def flush(self) -> list[Written]:
         """Hands the records to the system."""
@@ -142,7 +139,7 @@ class Book:
             StreamEntry(
                 id=stream.id,
                 file=f"streams/{stream.id}.jsonl",
-                parent=stream.parent,
+                parent=stream.parent if stream.parent in self._files else None,
                 records=stream.records if final else None,
                 sha256=stream.sha256 if final else None,
             )

@@ -120,13 +120,13 @@ class GrowingStream:
 
     Attributes:
         id: Its id.
-        parent: The stream that it was started from.
+        parent: The stream of the session that it was started from, as its head that is written says.
         records: Records so far.
     """
 
-    def __init__(self, folder: Path, name: str, parent: str | None) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         self.id = name
-        self.parent = parent
+        self.parent: str | None = None
         self.records = 0
         self.file = Appended(folder / "streams" / f"{name}.jsonl")
         self._head: tuple[Session, bytes] | None = None
@@ -144,11 +144,15 @@ class GrowingStream:
         self.records += 1
         line = encode(record)
         if isinstance(record, Session) and not record.seq:
-            self._head = record, line
+            self._headed(record, line)
         spot = Spot(self.id, self.file.put(line + b"\n"), len(line) + 1)
         read = decode(line)
         assert isinstance(read, Record), "we wrote a record of a known type"
         return Written(spot, read)
+
+    def _headed(self, record: Session, line: bytes) -> None:
+        self._head = record, line
+        self.parent = record.parent.session if record.parent is not None else None
 
     @property
     def sha256(self) -> str:
@@ -180,7 +184,7 @@ class GrowingStream:
             for chunk in read_chunks(old):
                 hashed.update(chunk)
                 new.write(chunk)
-        self._head = record, line
+        self._headed(record, line)
         self._more += len(line) - len(before)
         self._sha256 = hashed.hexdigest()
         return True

@@ -152,6 +152,8 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         sessions: Pointers to the sessions that the first lines of a file name, on lines that ``session`` holds for.
         session: What such a line is.
         above: On such a line, pointers to the session that started this one's agent.
+        lineage: Kinds of sources of which a session record cites the line that says who started it; with it, those
+            of other kinds are held against the manifest.
         base: On such a line, where a thread's history goes on from: ``{thread_id, end_ordinal_exclusive}``.
         ordinal: A line's position in its thread's history.
         folder: The folder that the thread works in from this line on.
@@ -201,6 +203,7 @@ class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sessions: list[str] = []
     session: Conditions = {}
     above: list[str] = []
+    lineage: list[str] = []
     base: str = ""
     ordinal: str = ""
     folder: str = ""

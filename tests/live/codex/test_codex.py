@@ -284,9 +284,10 @@ def test_an_agent_of_the_agent_has_a_stream(house: MakeHouse) -> None:
     assert (agent["callId"], agent["status"], agent["stream"]) == ("s", "completed", agent["agentId"])
     child = sheet.streams[agent["stream"]]
     parent = {"session": sheet.records[0]["nativeSessionId"]}
-    # On a busy machine the agent speaks before its parent's thread names it; its stream has begun then, without one.
-    assert child[0].get("parent", parent) == parent
-    assert sheet.bundle.manifest.streams[0].parent is None
+    # On a busy machine the agent speaks before its parent's thread names it.
+    assert child[0]["parent"] == parent
+    above = [(one.id, one.parent) for one in sheet.bundle.manifest.streams]
+    assert above == [(parent["session"], None), (agent["stream"], parent["session"])]
     assert [one["callId"] for one in child if one["type"] == "tool_call"] == ["inner"]
 
 

@@ -3,7 +3,8 @@
 Owns the shape of what a fold gives, and of the fold itself. A fold reads no clock and opens nothing; any split of the
 bytes gives the same records; a line becomes records or is kept unmapped. It writes append-only: what a later frame
 shows to be different is a revision (profile, 'Entities and revisions'). Of a session record, which has no revisions,
-the object that was settled is completed later (its title), and a recorder writes it anew when the connection is over.
+the object that was settled is completed later (its title, who started it), and a recorder writes it anew when the
+connection is over.
 
 Must never know: where lines come from, what a frame means.
 """

@@ -88,6 +88,7 @@ class SessionFold(Struct):
     """One session of the connection."""
 
     id: str | None
+    record: SessionRecord
     pen: Pen
     terminals: Terminals
     calls: Calls
@@ -228,7 +229,9 @@ class Fold:
         asks = Asks(pen, calls, self._registry)
         agents = Agents(pen, self._registry, self._has_stream)
         titles = Titles(record, before, known=key in known.titles)
-        session = SessionFold(name, pen, terminals, calls, Talk(pen, self._registry), asks, agents, titles)
+        session = SessionFold(
+            name, record, pen, terminals, calls, Talk(pen, self._registry), asks, agents, titles
+        )
         session.head = {(ref.source, ref.line) for ref in cited if ref.role != MEMBER}
         self._sessions[name] = session
         if name is not None:
@@ -239,6 +242,13 @@ class Fold:
             if (source.id, unit.line.number) not in session.head:
                 self._unmapped(source, unit, kind, part)
         return session
+
+    def descends(self, child: str, parent: str) -> None:
+        """A session started another one, whose stream may have begun: its head says so then."""
+        above = self.known.parents.setdefault(child, parent)
+        session = self._sessions.get(child)
+        if session is not None and session.record.parent is None:
+            session.record.parent = Parent(session=above)
 
     def _has_stream(self, name: str) -> bool:
         return name in self._sessions or name in self.known.sessions

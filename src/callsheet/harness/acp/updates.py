@@ -69,7 +69,7 @@ def _state(at: Context) -> bool:
 def _subagent(at: Context) -> bool:
     child, parent = text_of(at.update.get("sessionId", ABSENT)), at.session.id
     if child and parent and child != parent:
-        at.fold.known.parents.setdefault(child, parent)
+        at.fold.descends(child, parent)
     return at.session.agents.update(at.update, at.pointer)
 
 

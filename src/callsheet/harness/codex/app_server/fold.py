@@ -9,6 +9,9 @@ Must never know: where frames come from, files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -21,6 +24,7 @@ from callsheet.harness._port.units import Hole, Reading, Unit
 from callsheet.harness._port.veil import Veil
 from callsheet.harness.codex.app_server.asks import Asked
 from callsheet.harness.codex.app_server.layout import thread_named
+from callsheet.harness.codex.app_server.lineage import Lineage, Origin
 from callsheet.harness.codex.app_server.shapes import LogLine, frame_of, log_reading, received
 from callsheet.harness.codex.app_server.thread import NOTIFICATIONS, Thread
 from callsheet.records import FORMAT, Agent, Native, Parent, Ref, SourceEntry
@@ -52,14 +56,24 @@ class Fold:
         desk: Keeps blobs, takes diagnostics.
         veil: Digests of earlier places.
         sources: The sources that streams are made from.
+        known: Who started each thread, as a survey found out, for a log.
     """
 
-    def __init__(self, desk: Desk, veil: Veil, sources: list[SourceEntry]) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        veil: Veil,
+        sources: list[SourceEntry],
+        known: Mapping[str, Origin] = MappingProxyType({}),
+    ) -> None:
         self._desk = desk
         self._veil = veil
         self._sources = sources
         self._registry = load("codex")
         self._out: list[Settled] = []
+        self._known = known
+        self._lineage = Lineage()
+        self._heads: dict[str | None, SessionRecord] = {}
         self._threads: dict[str | None, Thread] = {}
         self._streams: dict[str, str] = {}
         self._early: list[tuple[SourceEntry, Unit[LogLine]]] = []
@@ -139,12 +153,10 @@ class Fold:
         record.roots = roots or None
         record.title = text_of(members.get("name", ABSENT)) or None
         record.forked_from = text_of(members.get("forkedFromId", ABSENT)) or None
-        parent = text_of(members.get("parentThreadId", ABSENT))
-        if parent is None:
-            parent = next((one.id for one in self._threads.values() if name and one.started(name)), None)
-        if parent is not None and parent in self._threads:
-            record.parent = Parent(session=self._streams[parent])
         record.native = Native(refs=refs or [Ref(source=one.id, role="member") for one in self._sources])
+        self._heads[name] = record
+        if name is not None:
+            self._descends(name)
         pen.stream.write(record)
         thread = Thread(name, pen, self._registry, version or None, self._streams)
         self._threads[name] = thread
@@ -156,6 +168,15 @@ class Fold:
             if unit.line.offset + unit.start not in heads:
                 self._unmapped(source, unit)
         return thread
+
+    def _descends(self, name: str) -> None:
+        """The head of a thread's stream says who started it, as soon as both are there."""
+        head = self._heads.get(name)
+        origin = self._known.get(name) or self._lineage.origins.get(name)
+        if head is None or head.native is None or head.parent is not None or origin is None:
+            return
+        head.parent = Parent(session=stream_id(origin.parent))
+        head.native.refs.append(origin.ref)
 
     def _unmapped(self, source: SourceEntry, unit: Unit[LogLine]) -> None:
         """Keeps a line that belongs to no thread; before the first one it waits for that one's stream."""
@@ -181,6 +202,7 @@ class Fold:
         elif frame.method == "initialize":
             self._requests.clear()  # a new process: its request ids begin again
         name = thread_named(frame) or (request.thread if request is not None else None)
+        started = self._lineage.take(frame, self._scratch.ref)
         opened = self._open(frame, request, name)
         thread = self._threads.get(name) if name is not None else None
         if thread is None and name is not None and self._speaks(frame):
@@ -191,12 +213,15 @@ class Fold:
                     "many_threads", "more threads than get a stream", source, unit.line.number
                 )
         self._ask(frame, name)
+        for child in started:
+            self._descends(child)
         if thread is None:
             self._unmapped(source, unit)
             return
         pen = thread.pen
         pen.take(source, unit, received(unit.native) if unit.native is not None else None)
-        if opened:
+        cited = opened or any(child in self._threads for child in started)
+        if cited:
             pen.cited()
         if frame.method is None:
             mapped = request is not None and self._answer(thread, frame, request)
@@ -204,7 +229,7 @@ class Fold:
             mapped = self._asks(thread, frame)
         else:
             mapped = frame.from_agent and thread.notice(frame)
-        if not (mapped or opened):
+        if not (mapped or cited):
             pen.unmapped(kind_of(unit))
 
     @staticmethod

@@ -22,8 +22,8 @@ def named(line: bytes) -> str | None:
 
 def fold_of(desk: Desk, veil: Veil, source: SourceEntry) -> Fold | None:
     """The first pass over a log, which hides what must not be kept, and the fold."""
-    units = survey(veil, source, keep_reasoning=desk.keep_reasoning)
-    return Fold(desk, veil, [source]) if units else None
+    found = survey(desk, veil, source)
+    return Fold(desk, veil, [source], found.origins) if found.units else None
 
 
 CODEX_APP_SERVER = FrameLogs(kind=KIND, is_frame=is_frame, named=named, fold=fold_of)

@@ -1,25 +1,30 @@
-"""What must not be kept of an app-server log: answers to secret questions, and raw chain of thought.
+"""The first pass over an app-server log: what must not be kept of it, and who started each thread.
 
-Owns finding both in frames, for the first pass over a log and for a live connection before it writes a frame. The
+Owns finding answers to secret questions and raw chain of thought in frames, for a live connection too, before it
+writes a frame. The
 answer to a question marked ``isSecret`` is hidden where the client gives it, and wherever its words stand again; of
 raw reasoning (deltas, items, raw response items) only where it stands.
 
-Must never know: records.
+Must never know: records other than refs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from callsheet.harness._port import Desk
+from callsheet.harness._port.fold import Tray
 from callsheet.harness._port.forms import secrets_of
 from callsheet.harness._port.masks import Hidden
 from callsheet.harness._port.parts import ABSENT, items_of, mark, members_of, text_of, value_of
+from callsheet.harness._port.pen import Pen
 from callsheet.harness._port.rpc import Frame, Id
 from callsheet.harness._port.units import Hole, native_units
 from callsheet.harness._port.veil import Veil
+from callsheet.harness.codex.app_server.lineage import Lineage, Origin
 from callsheet.harness.codex.app_server.shapes import frame_of, log_reading
 from callsheet.harness.codex.secrets import is_secret, options_of, questions_of
 from callsheet.records import SourceEntry
@@ -122,9 +127,23 @@ def _words(value: Any) -> list[str]:
     return [value] if isinstance(value, str) and value else []
 
 
-def survey(veil: Veil, source: SourceEntry, *, keep_reasoning: bool) -> int:
-    """The first pass over a log; returns how many units it has."""
-    secrets = Secrets(keep_reasoning=keep_reasoning)
+class Surveyed(NamedTuple):
+    """What the first pass found.
+
+    Attributes:
+        units: How many units the log has.
+        origins: Who started each thread.
+    """
+
+    units: int
+    origins: dict[str, Origin]
+
+
+def survey(desk: Desk, veil: Veil, source: SourceEntry) -> Surveyed:
+    """The first pass over a log."""
+    secrets = Secrets(keep_reasoning=desk.keep_reasoning)
+    lineage = Lineage()
+    scratch = Pen(desk, veil, Tray(None, []), {})  # makes refs, and writes nothing
     count = 0
     for unit in native_units(veil.lines(source), log_reading):
         count += 1
@@ -133,12 +152,14 @@ def survey(veil: Veil, source: SourceEntry, *, keep_reasoning: bool) -> int:
         frame = frame_of(unit)
         if frame is None:
             continue
+        scratch.take(source, unit)
+        lineage.take(frame, scratch.ref)
         hidden = secrets.of(frame)
         for part in hidden.parts:
             _hide(veil, source, unit.line.offset + unit.start, unit.readable(), part)
         for word in hidden.words:
             veil.secret(word, [source])
-    return count
+    return Surveyed(count, lineage.origins)
 
 
 def _hide(veil: Veil, source: SourceEntry, offset: int, data: bytes, part: Raw) -> None:

@@ -62,10 +62,6 @@ class Thread:
             return False
         return handler(self, members_of(frame.params), f"{frame.pointer}/params")
 
-    def started(self, agent_id: str) -> bool:
-        """Whether this thread named another one as an agent of its own."""
-        return self._agents.known(agent_id) is not None
-
     def close(self) -> None:
         """The connection is over."""
         self._calls.close()
