@@ -11,6 +11,7 @@ import pytest
 from tests.native.codex.frames import CWD, THREAD, Wire, sheet_of
 
 from callsheet.audit import audit_bundle
+from callsheet.harness._port.attested import Launch
 from callsheet.harness.codex.live import CODEX_AGENT
 from callsheet.live import recover
 from callsheet.live.recorder import Recorder
@@ -72,6 +73,7 @@ def waited(wire: Wire) -> None:
 def recorded(wire: Wire, tmp_path: Path, *, killed: bool = False) -> Path:
     """The frames as a recorder gets them; the bundle keeps every promise, and its log's import is alike."""
     recorder = Recorder.create(tmp_path / "live", CODEX_AGENT)
+    recorder.own(Launch(program="codex"))  # which the head cites too
     for number, line in enumerate(wire.lines):
         told = json.loads(line)
         frame = json.dumps(told["frame"]).encode()
@@ -114,10 +116,10 @@ def test_a_child_has_its_parent_whoever_speaks_first(
     waited(wire)
     sheet = sheet_of(wire.data, tmp_path)
     live = heads(recorded(wire, tmp_path))
-    for found in (sheet.streams[CHILD][0], live[CHILD]):
+    for found, lines_before in ((sheet.streams[CHILD][0], 1), (live[CHILD], 2)):
         assert found["parent"] == {"session": THREAD}
         (ref,) = (one for one in found["native"]["refs"] if one["role"] == "parent")
-        assert CHILD in json.dumps(json.loads(wire.lines[ref["line"] - 1]))
+        assert CHILD in json.dumps(json.loads(wire.lines[ref["line"] - lines_before]))
     assert list(live) == [THREAD, CHILD]
     assert "parent" not in live[THREAD]
 
@@ -205,3 +207,16 @@ def test_the_audit_finds_a_parent_that_no_frame_names_and_one_that_is_missing(
         entry["parent"] = said
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     assert path in {one.path for one in audit_bundle(Bundle(folder))}
+
+
+def test_who_writes_to_an_agent_has_not_started_it(tmp_path: Path) -> None:
+    wire = Wire(raw=True)
+    wire.call("send", "send_message")
+    wire.item(
+        "completed", "subAgentActivity", "send", kind="interacted", agentThreadId=CHILD, agentPath="/root/a"
+    )
+    speaks(wire)
+    folder = recorded(wire, tmp_path)
+    assert "parent" not in heads(folder)[CHILD]
+    (agent,) = sheet_of(wire.data, tmp_path).last("subagent")
+    assert (agent["agentId"], agent["status"], "callId" in agent) == (CHILD, "running", False)

@@ -150,6 +150,7 @@ class Attested:
         self._count = 0
         self._launch: tuple[Raw, Ref] | None = None
         self._main: tuple[str | None] | None = None
+        self._launched: list[tuple[Session, Ref, Raw | UnsetType]] = []
         self._waiting: list[Record] = []
         self._calls: dict[str, str | None] = {}
         self._turns: dict[str | None, Turn] = {}
@@ -185,7 +186,13 @@ class Attested:
 
     def close(self) -> list[Settled]:
         """The end of the connection."""
-        return self._given(self._inner.close())
+        settled = self._given(self._inner.close())
+        for record, ref, extra in self._launched:
+            if record.parent is not None and record.native is not None:
+                # Its head was completed meanwhile: another session started it.
+                record.native.refs = [one for one in record.native.refs if one is not ref]
+                record.native.extra = extra
+        return settled
 
     # -- what the fold settled ----------------------------------------------------------------------------------
 
@@ -222,10 +229,14 @@ class Attested:
             self._credit(session, record)
 
     def _begun(self, record: Session) -> None:
-        if self._launch is None or record.parent is not None:
+        """Says how the connection's first session was started, and every other one that no session started."""
+        first = self._main is None
+        if self._launch is None or (record.parent is not None and not first):
             return
         raw, ref = self._launch
         native = record.native = record.native or Native()
+        if not first:
+            self._launched.append((record, ref, native.extra))
         native.refs = [*native.refs, ref]
         extra: dict[str, Any] = {}
         if native.extra is not UNSET:

@@ -16,6 +16,9 @@ from callsheet.harness.codex.shapes import exact_value, text_of
 from callsheet.records import Subagent
 from callsheet.registry import Registry
 
+STARTED = "started"
+"""The kind of activity whose call started the agent; any other call only has to do with it."""
+
 
 class Agents:
     """Writes what one stream's records say of other agents.
@@ -44,7 +47,9 @@ class Agents:
         """An agent was started by a call, or ended."""
         agent_id = text_of(members.get("agent_thread_id", Raw()))
         if agent_id:
-            status = self.state("SubAgentActivity", exact_value(members.get("kind", Raw())))
+            kind = exact_value(members.get("kind", Raw()))
+            status = self.state("SubAgentActivity", kind)
+            call_id = call_id if kind == STARTED else None
             self.write(agent_id, call_id, text_of(members.get("agent_path", Raw())), status, "item", pointer)
 
     def of_activity(self, agent_id: Any, path: Any, kind: Any, call_id: Any, pointer: str) -> bool:
@@ -54,7 +59,7 @@ class Agents:
         status = self.state("SubAgentActivity", kind)
         self.write(
             agent_id,
-            call_id if isinstance(call_id, str) else None,
+            call_id if isinstance(call_id, str) and kind == STARTED else None,
             path if isinstance(path, str) and path else None,
             status,
             "agent",

@@ -73,7 +73,8 @@ class Fold:
         self._out: list[Settled] = []
         self._known = known
         self._lineage = Lineage()
-        self._heads: dict[str | None, SessionRecord] = {}
+        self._heads: dict[str, tuple[SessionRecord, int]] = {}
+        """By thread: the head of its stream, and the place among its refs for the one that says who started it."""
         self._threads: dict[str | None, Thread] = {}
         self._streams: dict[str, str] = {}
         self._early: list[tuple[SourceEntry, Unit[LogLine]]] = []
@@ -154,8 +155,8 @@ class Fold:
         record.title = text_of(members.get("name", ABSENT)) or None
         record.forked_from = text_of(members.get("forkedFromId", ABSENT)) or None
         record.native = Native(refs=refs or [Ref(source=one.id, role="member") for one in self._sources])
-        self._heads[name] = record
         if name is not None:
+            self._heads[name] = record, len(record.native.refs)
             self._descends(name)
         pen.stream.write(record)
         thread = Thread(name, pen, self._registry, version or None, self._streams)
@@ -171,12 +172,12 @@ class Fold:
 
     def _descends(self, name: str) -> None:
         """The head of a thread's stream says who started it, as soon as both are there."""
-        head = self._heads.get(name)
+        head, place = self._heads.get(name, (None, 0))
         origin = self._known.get(name) or self._lineage.origins.get(name)
         if head is None or head.native is None or head.parent is not None or origin is None:
             return
         head.parent = Parent(session=stream_id(origin.parent))
-        head.native.refs.append(origin.ref)
+        head.native.refs.insert(place, origin.ref)
 
     def _unmapped(self, source: SourceEntry, unit: Unit[LogLine]) -> None:
         """Keeps a line that belongs to no thread; before the first one it waits for that one's stream."""
