@@ -179,3 +179,14 @@ def test_a_call_that_is_copied_into_another_message_is_one_call(name: str | None
     path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
     found = held(path, tmp_path / "out", "gemini")
     assert [one["callId"] for one in found if one["type"] == "tool_call"] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_message_that_makes_a_call_is_no_reply_to_it(torn: bool, tmp_path: Path) -> None:
+    """A response may stand before the call that it answers."""
+    path = tmp_path / "session-1.jsonl"
+    asked = json.dumps(message("gemini", content="Hm.", toolCalls=[call("c1")]))
+    lines = [json.dumps(HEAD), json.dumps(response("c1", output="hi")), asked]
+    path.write_text("".join(f"{one}\n" for one in ([asked[:-9]] if torn else []) + lines))
+    (result,) = (one for one in held(path, tmp_path / "out", "gemini") if one["type"] == "tool_result")
+    assert "content" not in result

@@ -60,7 +60,7 @@ class Survey:
         self._owners: dict[str, dict[tuple[str, int], None]] = {}
         self._same: dict[tuple[str, str], tuple[str, int]] = {}
         self.sent: dict[str, list[Sent]] = {}
-        self.called: set[str] = set()
+        self.called: dict[str, int] = {}
         self.replied = 0
         self.session: str | None = None
         self.named: Unit[ChatLine] | None = None
@@ -90,7 +90,7 @@ class Survey:
                     for native, owner, told in _calls(entry):
                         if native is None:
                             continue
-                        self.called.add(native)
+                        self.called.setdefault(native, place.offset)
                         first = self._same.setdefault((native, told), owner)
                         self._owners.setdefault(native, {})[first] = None
                 elif kind == "user":
@@ -114,7 +114,9 @@ class Survey:
         found = self.sent.get(native_id or "", [])
         if len(found) != 1 or len(self._owners.get(native_id or "", {})) > 1:
             return None
-        return found[0] if found[0].place.offset < self.replied else None
+        # The message that makes the call is no reply to its result, wherever that stands.
+        after = max(found[0].place.offset, self.called.get(native_id or "", -1))
+        return found[0] if after < self.replied else None
 
     def items(self, entry: Entry) -> Iterator[CallItem]:
         """The calls of a message, each under the identity that its record has."""
