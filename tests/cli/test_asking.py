@@ -76,8 +76,21 @@ def test_what_does_not_fit_is_asked_for_again(capsys: pytest.CaptureFixture[str]
     assert "  this does not fit: a whole number (an empty line leaves it out)" in said
 
 
-def test_a_required_field_left_empty_declines() -> None:
-    assert answered(form(), "\n") == (Declined(), ["Environment: "])
+def test_a_required_field_left_empty_is_asked_for_again(capsys: pytest.CaptureFixture[str]) -> None:
+    answer, prompts = answered(form(), "\n", "dev\n", "\n", "\n")
+    assert answer == FormFilled(Raw(b'{"env":"dev"}'))
+    assert prompts == ["Environment: ", "Environment: ", "How many: ", "dry: "]
+    err = capsys.readouterr().err
+    assert "  this is required (another empty line declines the form)\n" in err
+    assert "the form is declined" not in err
+
+
+@pytest.mark.parametrize(
+    "lines", [("\n", " \n"), ("prod\n", "\n"), ("",)], ids=["twice", "told", "end of input"]
+)
+def test_a_form_is_declined_in_words(lines: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert answered(form(), *lines)[0] == Declined()
+    assert capsys.readouterr().err.endswith("  the form is declined\n")
 
 
 def test_nothing_of_a_form_reaches_the_terminal_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,6 +30,13 @@ from typing import Any
 Json = dict[str, Any]
 VERSION = "1.0"
 SESSION = "fake-session"
+USAGE = """\
+usage: python -m callsheet.testing.fake_agent SCRIPT | --version | --help
+
+A fake agent of the Agent Client Protocol (v1) on standard input and output.
+SCRIPT is JSON, or the name of a file with it: {"turn": [{"say": "Hello"}, {"end": "end_turn"}]}
+The steps stand in the first lines of this module's source.
+"""
 
 
 class Agent:
@@ -258,14 +265,29 @@ class Agent:
         sys.stdout.buffer.flush()
 
 
-def main(argv: list[str]) -> None:
-    """Plays the script that the first argument is, or names."""
+def main(argv: list[str]) -> int:
+    """Plays the script that the first argument is, or names; returns the exit code, 2 for wrong usage."""
     if argv == ["--version"]:
         sys.stdout.write(f"callsheet-fake {VERSION}\n")
-        return
-    text = argv[0] if argv[0].lstrip().startswith("{") else Path(argv[0]).read_text(encoding="utf-8")
-    Agent(json.loads(text)).run()
+        return 0
+    if argv in (["--help"], ["-h"]):
+        sys.stdout.write(USAGE)
+        return 0
+    if len(argv) != 1:
+        sys.stderr.write(USAGE)
+        return 2
+    try:
+        inline = argv[0].lstrip().startswith("{")
+        script = json.loads(argv[0] if inline else Path(argv[0]).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"callsheet-fake: {argv[0][:200]!r}: no script: {error}\n")
+        return 2
+    if not isinstance(script, dict):
+        sys.stderr.write(f"callsheet-fake: {argv[0][:200]!r}: no script: not an object\n")
+        return 2
+    Agent(script).run()
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

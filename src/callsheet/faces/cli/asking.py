@@ -1,7 +1,8 @@
 """Requests on a plain terminal: what is asked, the options numbered, one line read.
 
 Owns ``TerminalPort`` (``live.AnswerPort``). A key pressed here is the user's (decision 16). What it reads as a secret
-is not shown. A line that fits nothing is asked for again; an empty one leaves a request declined.
+is not shown. A line that fits nothing is asked for again; an empty one leaves a request declined, but in
+a form's required field only once it was said that it would.
 
 Must never know: protocols.
 """
@@ -140,19 +141,26 @@ class TerminalPort:
             if value is not None:
                 content[field.name] = value
             elif field.required:
+                _say("  the form is declined")
                 return Declined()
         return FormFilled(Raw(msgspec.json.encode(content))) if content else Declined()
 
     async def _value(self, field: Field) -> object:
-        """What was typed for a field, once it fits; None for an empty line."""
+        """What was typed for a field, once it fits; None for an empty line that may stand, or when the input ended."""
+        told = not field.required
         while True:
             words = await self._read(f"{visible(field.label)}: ", hidden=field.secret)
-            if not words.strip():
+            if not words or (told and not words.strip()):
                 return None
+            if not words.strip():
+                _say("  this is required (another empty line declines the form)")
+                told = True
+                continue
             try:
                 return field.take(words.rstrip("\r\n"))
             except Misfit as error:
                 _say(f"  {error} (an empty line {'declines' if field.required else 'leaves it out'})")
+                told = True
 
 
 def _say(words: str) -> None:
