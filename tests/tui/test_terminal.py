@@ -280,3 +280,20 @@ def test_without_bundles_it_says_how_to_make_some(tmp_path: Path) -> None:
     terminal = Terminal("open", environment={"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "none")})
     terminal.until("no bundles yet (callsheet import")
     assert terminal.end() == 2
+
+
+def test_a_reader_of_keys_that_was_left_holds_nothing_up(tmp_path: Path) -> None:
+    """As when the terminal is gone, or a signal comes while the screen is put away: the program ends all the same."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "from textual.drivers.linux_driver import LinuxDriver\n"
+        "LinuxDriver.disable_input = lambda self: None\n"
+    )
+    source = Path(__file__).parents[2] / "src"
+    terminal = Terminal(
+        "open",
+        str(stream(tmp_path, [call(1, input={"command": "ls"}), result(1)])),
+        environment={"PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"},
+    )
+    terminal.until("1 call")
+    terminal.press("q")
+    assert terminal.end() == 0

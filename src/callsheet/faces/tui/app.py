@@ -140,6 +140,15 @@ class Workbench(App[None]):
         self._held.close()
         PAUSES.end()
 
+    def hang_up(self) -> None:
+        """Ends the reading of keys, whatever became of the terminal.
+
+        A signal, or a terminal that is gone, can keep a driver from ending its reader, which then reads for ever.
+        """
+        ended = getattr(self._driver, "exit_event", None)
+        if ended is not None:
+            ended.set()
+
     async def on_event(self, event: Event) -> None:
         """Notes that somebody is at the keyboard."""
         if isinstance(event, InputEvent):
@@ -201,7 +210,10 @@ def watch_workbench(roots: Sequence[Root]) -> int:
 
 def _run(first: First) -> int:
     app = Workbench(first)
-    app.run()
+    try:
+        app.run()
+    finally:
+        app.hang_up()
     if app.problem is not None:
         raise app.problem
     return app.return_code or 0
