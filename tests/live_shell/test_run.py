@@ -151,6 +151,62 @@ def test_rows_as_text(start: Start, agent_of: Agent, tmp_path: Path) -> None:
     ]
 
 
+def test_folders_are_told_and_recorded_without_dots(start: Start, tmp_path: Path) -> None:
+    """``--cwd ../w``: the agent names its files as it was told, and they are served."""
+    here, there = tmp_path / "here", tmp_path / "w"
+    here.mkdir()
+    there.mkdir()
+    (there / "a.txt").write_text("what it says", encoding="utf-8")
+    read = {"sessionId": "$session", "path": "$cwd/a.txt"}
+    said_of_it = {"type": "text", "text": "$file.content"}
+    steps = [
+        {"ask": "fs/read_text_file", "keep": "file", "params": read},
+        {"update": {"sessionUpdate": "agent_message_chunk", "content": said_of_it}},
+        {"answer": {"stopReason": "end_turn"}},
+    ]
+    script = tmp_path / "reads.json"
+    script.write_text(json.dumps({"about": "Reads.", "1": steps, "2": steps}), encoding="utf-8")
+    agent = shlex.join([sys.executable, "-m", "callsheet.testing.toy_agent", "--version", "1", str(script)])
+    process = start("run", "acp", "--agent", agent, "--json", "--cwd", "../w", "--out", "../o", "x", cwd=here)
+    code, lines, said = finished(process)
+    assert code == 0, said
+    assert str(there) in lines[0]["roots"].values()
+    assert lines[-1]["bundle"].startswith(f"{tmp_path / 'o'}/")
+    assert [line for line in lines if line.get("type") == "message"][-1]["content"][0][
+        "text"
+    ] == "what it says"
+    assert "/../" not in json.dumps(lines)
+
+
+def test_a_declined_call_that_runs_is_not_printed_as_declined(start: Start, tmp_path: Path) -> None:
+    """Some agents run what was refused: a printed row stays, so it waits for the result."""
+    agent = shlex.join([sys.executable, "-m", "callsheet.testing.toy_agent", "--version", "2", "turn"])
+    out = str(tmp_path / "o")
+    process = start("run", "acp", "--agent", agent, "--plain", "--answer", "reject", "--out", out, "x")
+    printed, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    rows = [line for line in printed.decode().splitlines() if "make test" in line and "command" in line]
+    shown = subprocess.run(
+        [sys.executable, "-m", "callsheet", "show", str(next((tmp_path / "o").iterdir()))],
+        capture_output=True,
+        check=True,
+    )
+    kept = [line for line in shown.stdout.decode().splitlines() if "make test" in line and "command" in line]
+    assert [row[:1] for row in rows] == [row[:1] for row in kept]
+    assert not any(row.startswith("⊘") for row in rows)
+
+
+def test_a_declined_call_without_a_result_is_printed_at_the_end(
+    start: Start, agent_of: Agent, tmp_path: Path
+) -> None:
+    agent = agent_of(turn=[CALL, {"ask": "c1"}, {"say": "then not"}])
+    process = start("run", "fake", "--agent", agent, "--answer", "reject", "--out", str(tmp_path / "o"), "x")
+    out, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    heads = [line[:11].rstrip() for line in out.decode().splitlines() if line[:1] in ">*⊘"]
+    assert heads == ["> user", "* model", "⊘ command"]
+
+
 def test_the_prompt_from_standard_input(agent_of: Agent, tmp_path: Path) -> None:
     arguments = ["run", "fake", "--agent", agent_of(turn=[]), "--json", "--out", str(tmp_path / "o"), "-"]
     done = subprocess.run(

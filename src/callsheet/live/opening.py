@@ -20,6 +20,7 @@ from callsheet.harness._port.live import LiveAgent
 from callsheet.live.address import Address
 from callsheet.live.answers import AnswerPort
 from callsheet.live.connection import Connection, check_framing
+from callsheet.live.folders import plainly
 from callsheet.live.limits import Limits
 from callsheet.live.process import Process
 from callsheet.live.recorder import Recorder
@@ -54,6 +55,7 @@ async def open_session(
         UsageError: Such agents do not listen at such addresses.
         OSError: Nothing can be written below ``out``.
     """
+    wish = msgspec.structs.replace(wish, cwd=str(plainly(wish.cwd)))
     if isinstance(found, Address):
         check_address(agent, found)
         wish = msgspec.structs.replace(wish, at=found.shown)

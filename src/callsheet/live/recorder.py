@@ -27,6 +27,7 @@ from callsheet.harness._port.live import LiveAgent
 from callsheet.harness._port.units import Hole, native_units
 from callsheet.harness._port.veil import Veil
 from callsheet.live.desk import LiveDesk
+from callsheet.live.folders import plainly
 from callsheet.live.streams import Appended, GrowingStream, Spot, Written
 from callsheet.records import FORMAT, SourceEntry
 from callsheet.records.bundle import Manifest, NativeSource, StreamEntry, stream_id, write_manifest
@@ -183,11 +184,11 @@ class Recorder:
             OSError: Nothing can be written there.
         """
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        folder = out.absolute() / f"{agent.name}-{stamp}-{os.urandom(3).hex()}"
+        folder = plainly(out) / f"{agent.name}-{stamp}-{os.urandom(3).hex()}"
         # A bundle without a manifest is none, not even for a moment: it is made beside its place.
         part = folder.with_name(f".{folder.name}.part")
         try:
-            private_folder(out)
+            private_folder(folder.parent)
             private_folder(part / "native")
             (part / LOG).touch(mode=0o600)
             source = NativeSource(id="s0", kind=agent.kind, path=str(folder / LOG), native=LOG)

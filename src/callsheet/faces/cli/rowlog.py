@@ -15,7 +15,7 @@ from pathlib import Path
 from callsheet.faces.cli.terminal import Printer, complain, sheet_width
 from callsheet.live import Closed, Session
 from callsheet.paint import Look, Notes, paint_noted
-from callsheet.records import Record, Unknown
+from callsheet.records import Record, ToolCall, Unknown
 from callsheet.records.stream import read_at
 from callsheet.rows import View
 from callsheet.rows.growing import Growing
@@ -49,7 +49,8 @@ class TextLines:
     def _row(self, stream: _Stream, first: int, *, settled: bool) -> None:
         row = stream.growing.row(first)
         if not settled:
-            if row.state == "running":
+            # An agent may run what was declined: without its result no call has settled, whatever was decided.
+            if row.state == "running" or (row.result is None and stream.is_call(first)):
                 return
             row.reached_model = None
         stream.printed.add(first)
@@ -95,6 +96,10 @@ class _Stream:
         self._offsets.append(self._offsets[-1] + len(self._file.readline()))
         touched = self.growing.add(record)
         return [first for first in (*touched.added, *touched.changed) if first not in self.printed]
+
+    def is_call(self, first: int) -> bool:
+        """Whether a row is a call's."""
+        return self.growing.pairing.type_of(first) is ToolCall
 
     def left(self) -> list[int]:
         """The rows that were not printed."""
