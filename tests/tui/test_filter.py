@@ -37,7 +37,7 @@ def test_ticks_and_the_line_are_characters(source: Path) -> None:
         assert "only command, change" in on.text
         await on.press("0", "end", "space")
         assert lines_of(on)["⊘ declined"].startswith("▌ [x]")
-        assert "only declined (no kind chosen: any)" in " ".join(line.strip(" │") for line in on.lines)
+        assert "only declined (no kind chosen: all kinds)" in " ".join(line.strip(" │") for line in on.lines)
         await on.press("escape")
         assert len(on.sheet) == 64
 

@@ -198,12 +198,12 @@ class FilterScreen(ModalScreen[Filter | None]):
     def _words(self, chosen: set[str]) -> str:
         found = self._filter(chosen)
         words = "all rows are shown" if found.is_all else f"only {found.words()}"
-        return f"{words} ({why})" if (why := " and ".join(self._unchosen(chosen))) else words
+        return f"{words} ({why})" if (why := ", ".join(self._unchosen(chosen))) else words
 
     def _unchosen(self, chosen: set[str]) -> Iterator[str]:
         for sort, names in (("kind", self._kinds), ("state", self._states)):
             if not any(f"{sort}:{name}" in chosen for name in names):
-                yield f"no {sort} chosen: any"
+                yield f"no {sort} chosen: all {sort}s"
 
     def on_choices_view_changed(self, _: ChoicesView.Changed) -> None:
         """Says what is shown with it."""
