@@ -42,3 +42,18 @@ def test_the_session_pane_says_all_of_it() -> None:
             assert words in on.text
 
     drive(CLAUDE / "858837b5-8915-443b-bfa2-93fd580a1421.jsonl", test, size=(160, 40))
+
+
+@pytest.mark.parametrize(("wide", "count"), [(60, 1), (80, 1), (100, 2), (140, 3), (160, 4)])
+def test_the_bar_leaves_out_whole_counts(tmp_path: Path, wide: int, count: int) -> None:
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+    counts = [{"name": name, "value": 1234} for name in names]
+    records = [call(1), result(1), {"type": "usage", "scope": "inference", "counts": counts}, call(2)]
+    whole = [f"{name} 1,234" for name in names]
+
+    async def test(on: Driven) -> None:
+        await on.read()
+        said = on.lines[-1].partition("last response: ")[2].split(" · ")
+        assert said == [*whole[:count], "1/2"]
+
+    drive(stream(tmp_path, records), test, size=(wide, 24))

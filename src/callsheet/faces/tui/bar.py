@@ -5,7 +5,7 @@ Must never know: where the numbers come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from textual.strip import Strip
@@ -22,6 +22,19 @@ GAP = 3
 """Cells between two parts."""
 LEAST = 9
 """Cells from which a part of a text is worth showing."""
+BETWEEN = " · "
+"""What stands between two parts."""
+
+
+def cut_parts(text: str, most: int) -> str:
+    """As many whole parts of a text, from its first on, as have room."""
+    parts = text.split(BETWEEN)
+    while parts and width(BETWEEN.join(parts)) > most:
+        parts.pop()
+    return BETWEEN.join(parts)
+
+
+CUTS: dict[str, Callable[[str, int], str]] = {"start": cut_start, "end": cut, "parts": cut_parts}
 
 
 class Part(NamedTuple):
@@ -30,12 +43,13 @@ class Part(NamedTuple):
     Attributes:
         span: What it says.
         rank: The lower, the sooner it gets its place.
-        cuts: At which end it may lose a part (of a path its end matters); a number may at none.
+        cuts: At which end it may lose a part (of a path its end matters); ``parts`` are left out from the end as
+            wholes, so that no name or number is broken; a number may lose nothing.
     """
 
     span: Span
     rank: int = 5
-    cuts: Literal["", "start", "end"] = ""
+    cuts: Literal["", "start", "end", "parts"] = ""
 
 
 def count_parts(tally: Tally, waiting: int, undecided: int = 0) -> list[Part]:
@@ -63,7 +77,7 @@ def usage_parts(usage: Reported) -> Iterator[Part]:
         yield Part(Span(usage.context, "quiet"), 6)
     if not usage.says_how_full:
         for name, counts in usage.counts():
-            yield Part(Span(visible(f"{name}: {' · '.join(counts)}"), "quiet"), 7, "end")
+            yield Part(Span(visible(f"{name}: {BETWEEN.join(counts)}"), "quiet"), 7, "parts")
             break
 
 
@@ -94,14 +108,12 @@ class Bar(Widget):
             side, part = parts[at]
             gap = GAP if sides[side] else (GAP if sides[1 - side] else 0)
             room = self.size.width - sum(sides) - gap
-            size = width(part.span.text)
-            if size > room:
-                if not part.cuts or room < LEAST:
-                    continue
-                size = room
-            shorten = cut_start if part.cuts == "start" else cut
-            shown[at] = Span(shorten(part.span.text, size), part.span.style)
-            sides[side] += size + gap
+            text = part.span.text
+            if width(text) > room:
+                text = CUTS[part.cuts](text, room) if part.cuts and room >= LEAST else ""
+            if text:
+                shown[at] = Span(text, part.span.style)
+                sides[side] += width(text) + gap
         kept, right = (
             _joined([shown[at] for at in sorted(shown) if parts[at][0] == side]) for side in (0, 1)
         )
@@ -119,5 +131,5 @@ class Bar(Widget):
 def _joined(spans: list[Span]) -> Line:
     found: Line = []
     for span in spans:
-        found += [*([Span(" · ", "quiet")] if found else []), span]
+        found += [*([Span(BETWEEN, "quiet")] if found else []), span]
     return found
