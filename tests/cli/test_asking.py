@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from callsheet.faces.cli.asking import TerminalPort
+from callsheet.faces.cli.asking import InOrder, TerminalPort
 from callsheet.records.permission import Option
-from callsheet.seam import Answer, Chosen, Declined, FormAsked, FormFilled, Permission
+from callsheet.seam import Answer, Chosen, Declined, FormAsked, FormFilled, Permission, RequestOpened
 
 FORM = {
     "type": "object",
@@ -108,3 +108,41 @@ def test_a_choice_that_is_none_is_told_what_would_be_one(capsys: pytest.CaptureF
     request = Permission(request_id="p", title="May I?", options=options)
     assert answered(request, "yes\n", "3\n", "2\n")[0] == Chosen("n", None)
     assert capsys.readouterr().err.count("a number from 1 to 2") == 2
+
+
+def test_a_question_waits_for_what_is_older_and_holds_up_what_is_newer() -> None:
+    request = Permission(request_id="p", title="May I?", options=(Option(option_id="y", kind="allow_once"),))
+
+    async def run() -> None:
+        port = Typed("1\n")
+        order = InOrder(port)
+        open_one = asyncio.create_task(order.answer(request))
+        await asyncio.sleep(0)
+        assert port.prompts == [], "what is older is not printed yet"
+        held = asyncio.Event()
+        asked = asyncio.Event()
+
+        async def read(prompt: str, *, hidden: bool = False) -> str:
+            del prompt, hidden
+            asked.set()
+            await held.wait()
+            return "1\n"
+
+        port._read = read  # type: ignore[method-assign]
+        order.printed(RequestOpened(request))
+        await asked.wait()
+        assert order.terminal.locked(), "what is newer waits"
+        held.set()
+        assert await open_one == Chosen("y", None)
+        assert not order.terminal.locked()
+
+        withdrawn = asyncio.create_task(order.answer(request))
+        held.clear()
+        asked.clear()
+        order.printed(RequestOpened(request))
+        await asked.wait()
+        withdrawn.cancel()
+        await asyncio.wait({withdrawn})
+        assert not order.terminal.locked(), "a question that is withdrawn holds up nothing"
+
+    asyncio.run(asyncio.wait_for(run(), 30))

@@ -351,6 +351,20 @@ def test_asked_at_a_terminal(agent_of: Agent, tmp_path: Path) -> None:
     assert "hush-hush" not in stream
 
 
+def test_what_is_older_stands_before_the_question(agent_of: Agent, tmp_path: Path) -> None:
+    before = [
+        step for n in range(80) for step in ({"call": f"b{n}", "title": f"before {n}"}, {"done": f"b{n}"})
+    ]
+    agent = agent_of(turn=[*before, CALL, {"ask": "c1", "title": "May I?"}, {"done": "c1"}])
+    command = [sys.executable, "-m", "callsheet", "run", "fake", "--agent", agent, "--plain"]
+    command += ["--answer", "ask", "--out", str(tmp_path / "o"), "x"]
+    code, seen = at_a_terminal(command, [(b"choose: ", b"1\n")])
+    assert code == 0, seen
+    early, _, late = seen.partition(b"? May I?")
+    assert b"before 79" in early
+    assert b"before" not in late
+
+
 def test_ctrl_c_while_asked(agent_of: Agent, tmp_path: Path) -> None:
     """Nothing waits for the keyboard any longer, and the terminal shows again what is typed."""
     agent = agent_of(turn=[{"secret": "token"}, {"await": "cancel"}], deaf=["cancel"])

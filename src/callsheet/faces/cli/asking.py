@@ -1,8 +1,8 @@
 """Requests on a plain terminal: what is asked, the options numbered, one line read.
 
-Owns ``TerminalPort`` (``live.AnswerPort``). A key pressed here is the user's (decision 16). What it reads as a secret
-is not shown. A line that fits nothing is asked for again; an empty one leaves a request declined, but in
-a form's required field only once it was said that it would.
+Owns ``TerminalPort`` (``live.AnswerPort``), and ``InOrder``, which keeps its questions and printed lines in order. A
+key pressed here is the user's (decision 16). What it reads as a secret is not shown. A line that fits nothing is asked
+for again; an empty one leaves a request declined, but in a form's required field only once it was said that it would.
 
 Must never know: protocols.
 """
@@ -19,6 +19,7 @@ from contextlib import contextmanager, nullcontext
 import msgspec
 from msgspec import Raw
 
+from callsheet.live.answers import AnswerPort
 from callsheet.live.forms import Field, Misfit, fields_of
 from callsheet.paint.safe import visible
 from callsheet.rows.talk import option_words
@@ -28,10 +29,12 @@ from callsheet.seam import (
     Cancelled,
     Chosen,
     Declined,
+    Event,
     FormAsked,
     FormFilled,
     Permission,
     Questions,
+    RequestOpened,
     UrlAsked,
     UrlOpened,
     Waiting,
@@ -161,6 +164,44 @@ class TerminalPort:
             except Misfit as error:
                 _say(f"  {error} (an empty line {'declines' if field.required else 'leaves it out'})")
                 told = True
+
+
+class InOrder:
+    """Asks between the lines that are printed on the same terminal.
+
+    What is older stands before the question; what is newer waits until it is answered or withdrawn.
+
+    Args:
+        port: Asks.
+    """
+
+    def __init__(self, port: AnswerPort) -> None:
+        self._port = port
+        self._turns: dict[str, asyncio.Event] = {}
+        self.terminal = asyncio.Lock()
+        """Held by whoever writes to the terminal."""
+
+    @property
+    def by(self) -> str:
+        """Who answers."""
+        return self._port.by
+
+    async def answer(self, request: Waiting) -> Answer | None:
+        """The answer of the port, which is asked when all that is older is printed."""
+        try:
+            await self._turn(request.request_id).wait()
+            async with self.terminal:
+                return await self._port.answer(request)
+        finally:
+            self._turns.pop(request.request_id, None)
+
+    def printed(self, event: Event) -> None:
+        """Everything up to this event is printed."""
+        if isinstance(event, RequestOpened):
+            self._turn(event.request.request_id).set()
+
+    def _turn(self, request_id: str) -> asyncio.Event:
+        return self._turns.setdefault(request_id, asyncio.Event())
 
 
 def _say(words: str) -> None:

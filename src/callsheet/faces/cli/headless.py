@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +28,7 @@ from callsheet.live.answers import AnswerPort
 from callsheet.seam import (
     Accepted,
     Completed,
+    Event,
     Failed,
     Installed,
     Interrupted,
@@ -38,6 +39,9 @@ from callsheet.seam import (
     Unusable,
     Wish,
 )
+
+if TYPE_CHECKING:
+    from callsheet.faces.cli.asking import InOrder
 
 COMPLETED, FAILED, INTERRUPTED, NOTHING_RAN, STOPPED = 0, 1, 3, 4, 130
 
@@ -97,7 +101,7 @@ async def _run(wanted: Run) -> int:
         case _:
             assert_never(found)
     wish = msgspec.structs.replace(wanted.wish, version=version)
-    port = _port(wanted.answer)
+    port, order = _port(wanted.answer)
     stop = _Stop()
     with stop.listening():
         opening = asyncio.ensure_future(open_session(wanted.agent, found, wish, out=wanted.out, port=port))
@@ -111,13 +115,13 @@ async def _run(wanted: Run) -> int:
         if isinstance(session, Unopened):
             _unopened(wanted.agent.name, session)
             return NOTHING_RAN
-        out = _Out(_lines(wanted, session), session)
+        out = _Out(_lines(wanted, session), session, order)
         try:
             code = await _turn(session, wanted.prompt, out, stop)
         finally:
             closed = await session.close()
         async for event in session.rest():
-            await out.print(out.lines.event, event)
+            await out.event(event)
         await out.print(out.lines.end, closed)
         say_closed(closed, wanted.at)
         return code
@@ -132,12 +136,16 @@ def say_closed(closed: Closed, at: Address | None) -> None:
     complain(f"recorded in {closed.bundle}")
 
 
-def _port(answer: str) -> AnswerPort:
-    if answer == "ask":
-        from callsheet.faces.cli.asking import TerminalPort
+def _port(answer: str) -> tuple[AnswerPort, InOrder | None]:
+    """Who answers; and, where questions and lines stand on one terminal, what keeps them in order."""
+    if answer != "ask":
+        return Policy("allow" if answer == "allow" else "reject"), None
+    from callsheet.faces.cli.asking import InOrder, TerminalPort
 
-        return TerminalPort()
-    return Policy("allow" if answer == "allow" else "reject")
+    if not sys.stdout.isatty():
+        return TerminalPort(), None  # a slow reader of stdout holds up no question
+    order = InOrder(TerminalPort())
+    return order, order
 
 
 def _lines(wanted: Run, session: Session) -> Lines:
@@ -151,10 +159,20 @@ def _lines(wanted: Run, session: Session) -> Lines:
 class _Out:
     """Where lines go: a slow reader holds up nothing but its own lines, and one that goes away ends the turn."""
 
-    def __init__(self, lines: Lines, session: Session) -> None:
+    def __init__(self, lines: Lines, session: Session, order: InOrder | None) -> None:
         self.lines = lines
+        self._order = order
         self._session = session
         self._gone = False
+
+    async def event(self, event: Event) -> None:
+        """Prints an event; on a terminal where questions are asked, between them."""
+        if self._order is None:
+            await self.print(self.lines.event, event)
+            return
+        async with self._order.terminal:
+            await self.print(self.lines.event, event)
+        self._order.printed(event)
 
     async def print(self, work: Callable[[Any], None], what: object) -> None:
         """Prints, in a thread: the agent is read on while somebody does not take what is printed."""
@@ -174,7 +192,7 @@ async def _turn(session: Session, prompt: str, out: _Out, stop: _Stop) -> int:
     turn = session.start(prompt)
     stop.during(session, turn)
     async for event in turn:
-        await out.print(out.lines.event, event)
+        await out.event(event)
     result = await turn.result()
     await out.print(out.lines.result, result)
     if isinstance(result, Failed | Lost | NotStarted):
