@@ -87,6 +87,7 @@ def test_two_sessions(left: Side, right: Side, signs: tuple[str, ...]) -> None:
         (side(prompt="Do.", calls=("c1",)), side("b", prompt="Stop.", calls=("c1",))),
         (side(prompt="Do."), side("b", prompt="Stop.")),
         (side("a", "acp", "Do."), side("b", "gemini")),
+        (side("log-0123456789abcdef", "codex"), side("a", "codex")),
     ],
 )
 def test_nothing_shows_that_they_are_two(left: Side, right: Side) -> None:

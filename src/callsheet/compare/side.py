@@ -9,6 +9,7 @@ Must never know: the other reading.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -29,6 +30,9 @@ from callsheet.wire.lossless import NotJson, decode
 Json = dict[str, Any]
 OpenFile = Callable[[str], AbstractContextManager[BinaryIO]]
 Blob = Callable[[str], bytes]
+MADE = re.compile("log-[0-9a-f]{16}")
+"""An id that is made for a log which names no session: it says nothing of which session that is."""
+
 OPEN_MOST = 16
 """Streams that are open at a time."""
 
@@ -81,7 +85,7 @@ class Side:
 
     Attributes:
         calls: Its calls, in the order of the streams.
-        sessions: Ids of its sessions, as the source gave them; not those of agents that they started.
+        sessions: Ids of its sessions that the source gave; not those of agents that they started.
         agents: Names of the agents of these.
         prompts: Digests of what a person wrote in them.
         bad: Lines that are no legal records.
@@ -169,7 +173,8 @@ class Side:
         kinds = [source.kind for source in record.sources or ()]
         registry = of_session(agent.name if agent is not None else None, kinds)
         if record.parent is None:
-            self.sessions |= {record.native_session_id} if record.native_session_id else set()
+            name = record.native_session_id
+            self.sessions |= {name} if name and not MADE.fullmatch(name) else set()
             self.agents |= {agent.name} if agent is not None else set()
         if agent is not None:
             rules = registry.agent if registry is not None else []
