@@ -302,6 +302,7 @@ def test_a_thousand_reasons_for_skipping_are_told_in_short(run: Run, tmp_path: P
         ["--", sys.executable, "-c", "print('hi')"],
         ["--kit", "nowhere", "--", *OURS],
         ["--only", "ASR-999", "--", *OURS],
+        *(["--timeout", seconds, "--only", "P-ID", "--", *OURS] for seconds in ("0", "-1", "nan", "inf")),
     ],
 )
 def test_what_cannot_be_run_exits_two_with_one_line(run: Run, args: list[str]) -> None:
@@ -309,6 +310,7 @@ def test_what_cannot_be_run_exits_two_with_one_line(run: Run, args: list[str]) -
     assert (code, out) == (2, "")
     assert err.startswith("callsheet: ")
     assert err.count("\n") == 1
+    assert ("--timeout" in err) == ("--timeout" in args)
 
 
 def test_json_outcomes(run: Run) -> None:

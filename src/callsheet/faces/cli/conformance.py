@@ -10,6 +10,7 @@ Must never know: the cases, the protocol (``callsheet.testing.conformance`` does
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections import Counter
 from pathlib import Path
@@ -65,6 +66,8 @@ def run(
     from callsheet.faces.cli.terminal import Printer, complain
     from callsheet.testing.conformance import find_kit, load_kit, run_kit
 
+    if not (math.isfinite(timeout) and timeout > 0):
+        raise UsageError(f"--timeout {timeout:g}: a number of seconds above 0 is needed")
     printer = Printer(sys.stdout)
     states: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
