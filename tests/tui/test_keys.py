@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from tests.tui.driving import CLAUDE, Driven, drive
+from textual.events import MouseScrollDown
 from textual.geometry import Size
 
 from callsheet.faces.tui.bar import Bar, Part
 from callsheet.faces.tui.dialogs import HelpScreen
 from callsheet.faces.tui.filters import Filter
-from callsheet.faces.tui.keys import HELP, LEAVING, SESSIONS
+from callsheet.faces.tui.keys import LIVE_HELP, SESSIONS_HELP, STORED_HELP, TURN
+from callsheet.faces.tui.lines import LinesView
 from callsheet.faces.tui.sessions_screen import FolderShelf, SessionsScreen, SessionsView
 from callsheet.paint import Span, plain
 from callsheet.records.bundle import Diagnostic
@@ -356,13 +358,70 @@ def test_help_names_every_key(source: Path) -> None:
         for _ in range(60):
             await on.press("j")
             seen += on.text
-        for _, keys in HELP:
+        for _, keys in STORED_HELP:
             for key in keys:
-                assert key.shown in seen
+                assert f"  {key.shown:<12} {key.words[:20]}" in seen
+        assert not any(key.words in seen for key in TURN)  # no agent runs
         await on.press("escape")
         assert on.screen.is_current
 
     drive(source, test, size=(100, 60))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20)])
+def test_the_help_is_scrolled_by_keys_and_wheel(source: Path, size: tuple[int, int]) -> None:
+    async def test(on: Driven) -> None:
+        await on.read()
+        await on.press("question_mark")
+        view = on.app.screen.query_one(LinesView)
+        last = view.max_scroll_y
+        page = view.size.height
+        assert last > page
+        for key, at in (
+            ("j", 1),
+            ("down", 2),
+            ("k", 1),
+            ("up", 0),
+            ("pagedown", page),
+            ("pageup", 0),
+            ("space", page),
+            ("b", 0),
+            ("end", last),
+            ("home", 0),
+            ("G", last),
+            ("g", 0),
+        ):
+            await on.press(key)
+            assert view.scroll_offset.y == at, key
+        assert "the next row" in on.text
+        await on.press("end")
+        assert "provisional" in on.text
+        await on.press("home")
+        await on.pilot._post_mouse_events([MouseScrollDown], view)
+        await on.until(lambda: view.scroll_offset.y > 0)
+        for key in ("q", "question_mark", "escape"):
+            await on.press(key)
+            assert on.screen.is_current
+            await on.press("question_mark")
+            assert isinstance(on.app.screen, HelpScreen)
+
+    drive(source, test, size=size)
+
+
+def test_the_help_of_the_list_names_its_own_keys(tmp_path: Path) -> None:
+    async def test(on: Driven) -> None:
+        await on.until(lambda: "no sessions found" in on.lines[-1])
+        await on.press("question_mark")
+        assert isinstance(on.app.screen, HelpScreen)
+        own = [key for _, keys in SESSIONS_HELP for key in keys]
+        assert all(f"  {key.shown:<12} {key.words}" in on.text for key in own)
+        others = [key for _, keys in LIVE_HELP for key in keys if key.keys not in {key.keys for key in own}]
+        assert others
+        assert not any(key.words in on.text for key in others)
+        await on.press("q")
+        assert isinstance(on.app.screen, SessionsScreen)
+
+    drive(lambda looks: SessionsScreen(FolderShelf((tmp_path, None)), looks=looks), test, size=(100, 50))
 
 
 def test_a_session_written_elsewhere_is_followed(tmp_path: Path) -> None:
@@ -472,13 +531,14 @@ def test_list_of_sessions(tmp_path: Path, source: Path) -> None:
 
 def test_the_page_about_the_workbench_names_every_key() -> None:
     page = (Path(__file__).parents[2] / "docs/workbench.md").read_text(encoding="utf-8")
-    for _, keys in HELP:
+    for _, keys in (*LIVE_HELP, *SESSIONS_HELP):
         for key in keys:
             assert f"| `{key.shown}` | {key.words} |" in page
 
 
 def test_no_key_means_two_things() -> None:
-    for tables in ([keys for _, keys in HELP], [SESSIONS, LEAVING]):
+    for help_ in (STORED_HELP, LIVE_HELP, SESSIONS_HELP):
+        tables = [keys for _, keys in help_]
         names = [name for keys in tables for key in keys for name in key.keys.split(",")]
         assert len(names) == len(set(names))
 

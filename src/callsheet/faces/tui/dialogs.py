@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from callsheet.faces.tui.keys import HELP
+from callsheet.faces.tui.keys import STEPPING, Help, bindings
 from callsheet.faces.tui.lines import LinesView
 from callsheet.paint import Line, Span
 from callsheet.paint.cells import cut, wrap
@@ -19,10 +19,10 @@ from callsheet.paint.words import MARKS
 from callsheet.rows.row import STATES
 
 
-def help_lines(width: int) -> list[Line]:
-    """Every key, and every sign."""
+def help_lines(tables: Help, width: int) -> list[Line]:
+    """Every key of some tables, and every sign."""
     lines: list[Line] = [[Span("callsheet: the keys", "strong")]]
-    for title, keys in HELP:
+    for title, keys in tables:
         lines += [[], [Span(title, "label")]]
         for key in keys:
             head = f"  {key.shown:<12} "
@@ -46,32 +46,49 @@ def help_lines(width: int) -> list[Line]:
 
 
 class HelpScreen(ModalScreen[None]):
-    """The keys and the signs."""
+    """The keys and the signs.
+
+    Args:
+        tables: The keys of the screen below.
+        looks: dark, light or plain.
+    """
 
     DEFAULT_CSS = """
     HelpScreen { align: center middle; }
     HelpScreen LinesView { width: 90%; max-width: 90; height: 90%; border: round $primary; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(STEPPING),
         Binding("escape,q,question_mark,enter", "dismiss", "close", show=False),
-        Binding("j", "lines(1)", show=False),
-        Binding("k", "lines(-1)", show=False),
     ]
 
-    def __init__(self, looks: str) -> None:
+    def __init__(self, tables: Help, *, looks: str) -> None:
         super().__init__()
-        self._looks = looks
+        self._tables = tables
+        self._view = LinesView(looks, id="keys")
+        self._view.border_title = "↓ ↑ PgDn PgUp Home End: scroll · Esc: close"
 
     def compose(self) -> ComposeResult:
         """The list."""
-        yield LinesView(self._looks, id="keys")
+        yield self._view
 
     def on_mount(self) -> None:
         """Shows the list."""
-        self.query_one(LinesView).put(help_lines)
-        self.query_one(LinesView).focus()
+        self._view.put(lambda width: help_lines(self._tables, width))
+        self._view.focus()
 
-    def action_lines(self, by: int) -> None:
+    def action_move(self, by: int) -> None:
         """A line down or up."""
-        view = self.query_one(LinesView)
-        view.scroll_to(y=view.scroll_offset.y + by, animate=False)
+        self._view.move(by)
+
+    def action_page(self, by: int) -> None:
+        """A screen down or up."""
+        self._view.turn_page(by)
+
+    def action_home(self) -> None:
+        """The first line."""
+        self._view.to_start()
+
+    def action_end(self) -> None:
+        """The last line."""
+        self._view.to_end()

@@ -26,13 +26,16 @@ class Key(NamedTuple):
     words: str
 
 
-MOVING: tuple[Key, ...] = (
+STEPPING: tuple[Key, ...] = (
     Key("down,j", "↓ j", "move(1)", "the next row; a row longer than the screen is scrolled through"),
     Key("up,k", "↑ k", "move(-1)", "the row before"),
     Key("pagedown,space", "PgDn Space", "page(1)", "a screen down"),
     Key("pageup,b", "PgUp b", "page(-1)", "a screen up"),
     Key("home,g", "Home g", "home", "the first row"),
     Key("end,G", "End G", "end", "the last row"),
+)
+MOVING: tuple[Key, ...] = (
+    *STEPPING,
     Key("c", "c", "jump('call', 1)", "the next call"),
     Key("C", "C", "jump('call', -1)", "the call before"),
     Key("x", "x", "jump('failed', 1)", "the next failure"),
@@ -62,11 +65,13 @@ LOOKING: tuple[Key, ...] = (
     Key("a", "a", "audit", "when each row was, and where it stands"),
     Key("t", "t", "theme", "light or dark"),
 )
+_THIS_LIST = Key("question_mark", "?", "help", "this list")
+_OUT = Key("ctrl+c,ctrl+q", "Ctrl+C", "app.quit", "out")
 LEAVING: tuple[Key, ...] = (
-    Key("question_mark", "?", "help", "this list"),
+    _THIS_LIST,
     Key("escape", "Esc", "back", "close what is open; then back to the list of sessions"),
     Key("q", "q", "leave", "back to the list of sessions, or out"),
-    Key("ctrl+c,ctrl+q", "Ctrl+C", "app.quit", "out"),
+    _OUT,
 )
 TURN: tuple[Key, ...] = (
     Key("i", "i", "prompt", "write the next prompt"),
@@ -82,13 +87,14 @@ SESSIONS: tuple[Key, ...] = (
     Key("end,G", "End G", "end", "the last session"),
     Key("enter", "Enter", "open", "the sheet of the session"),
 )
+LEAVING_SESSIONS: tuple[Key, ...] = (_THIS_LIST, Key("q", "q", "leave", "out"), _OUT)
 
-HELP: tuple[tuple[str, tuple[Key, ...]], ...] = (
-    ("Moving", MOVING),
-    ("Looking", LOOKING),
-    ("A running turn", TURN),
-    ("Leaving", LEAVING),
-)
+Help = tuple[tuple[str, tuple[Key, ...]], ...]
+"""What a help screen lists: the keys of the screen below it, by what they are for."""
+
+STORED_HELP: Help = (("Moving", MOVING), ("Looking", LOOKING), ("Leaving", LEAVING))
+LIVE_HELP: Help = (*STORED_HELP[:2], ("A running turn", TURN), *STORED_HELP[2:])
+SESSIONS_HELP: Help = (("Sessions", SESSIONS), ("Leaving", LEAVING_SESSIONS))
 
 
 def bindings(*tables: tuple[Key, ...]) -> list[Binding]:

@@ -20,7 +20,7 @@ from textual.widgets import Input
 from callsheet.errors import CallsheetError
 from callsheet.faces.tui.ask_panel import AskPanel
 from callsheet.faces.tui.bar import Part
-from callsheet.faces.tui.keys import TURN, bindings
+from callsheet.faces.tui.keys import LIVE_HELP, TURN, Help, bindings
 from callsheet.faces.tui.running import Running
 from callsheet.faces.tui.sheet_screen import SheetScreen
 from callsheet.faces.tui.stored import Shown, Stored
@@ -68,6 +68,7 @@ class LiveScreen(SheetScreen):
     LiveScreen.-prompt #prompt { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(TURN)]
+    KEYS: ClassVar[Help] = LIVE_HELP
 
     def __init__(self, running: Running, *, looks: str) -> None:
         super().__init__(Stored.of_nothing(running.name), looks=looks)

@@ -23,7 +23,7 @@ from textual.strip import Strip
 from callsheet.errors import CallsheetError
 from callsheet.faces.tui.bar import Bar, Part, count_parts, count_spans
 from callsheet.faces.tui.dialogs import HelpScreen
-from callsheet.faces.tui.keys import LEAVING, SESSIONS, bindings
+from callsheet.faces.tui.keys import LEAVING_SESSIONS, SESSIONS, SESSIONS_HELP, bindings
 from callsheet.faces.tui.looks import looks_of, segments
 from callsheet.faces.tui.shelf import Counts, Entry, Mark, Root, Writing, entries_in, in_order, read_head
 from callsheet.faces.tui.stored import Feed, Stored
@@ -235,7 +235,7 @@ class SessionsView(ScrollView, can_focus=True, inherit_bindings=False):
 class SessionsScreen(Screen[None]):
     """The list."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(SESSIONS, LEAVING)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(SESSIONS, LEAVING_SESSIONS)]
     AUTO_FOCUS = "#sessions"
 
     class Chosen(Message):
@@ -375,10 +375,7 @@ class SessionsScreen(Screen[None]):
 
     def action_help(self) -> None:
         """The keys."""
-        self.app.push_screen(HelpScreen(self.looks))
-
-    def action_back(self) -> None:
-        """There is nothing to go back to."""
+        self.app.push_screen(HelpScreen(SESSIONS_HELP, looks=self.looks))
 
     def action_leave(self) -> None:
         """Out."""

@@ -28,7 +28,7 @@ from callsheet.faces.tui.canvas import SheetView
 from callsheet.faces.tui.dialogs import HelpScreen
 from callsheet.faces.tui.filter_screen import FilterScreen
 from callsheet.faces.tui.filters import Filter
-from callsheet.faces.tui.keys import LEAVING, LOOKING, MOVING, bindings
+from callsheet.faces.tui.keys import LEAVING, LOOKING, MOVING, STORED_HELP, Help, bindings
 from callsheet.faces.tui.lines import LinesView
 from callsheet.faces.tui.pauses import PAUSES
 from callsheet.faces.tui.places import same_place
@@ -72,6 +72,7 @@ class SheetScreen(Screen[None]):
     SheetScreen.-below #pane { width: 100%; height: 45%; border-left: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(MOVING, LOOKING, LEAVING)]
+    KEYS: ClassVar[Help] = STORED_HELP
     AUTO_FOCUS = "#sheet"
 
     def __init__(self, feed: Feed, *, looks: str, alone: bool = True, following: bool = False) -> None:
@@ -341,7 +342,7 @@ class SheetScreen(Screen[None]):
 
     def action_help(self) -> None:
         """The keys."""
-        self.app.push_screen(HelpScreen(self.looks))
+        self.app.push_screen(HelpScreen(self.KEYS, looks=self.looks))
 
     # -- search -------------------------------------------------------------------------------------------------
 
