@@ -135,4 +135,5 @@ def test_a_bundle_without_its_stream(
     (folder / "streams" / f"{SESSION}.jsonl").unlink()
     code, _, err = run(capsys, folder)
     assert code == 2
+    assert f"{folder / 'streams' / SESSION}.jsonl: no such file" in err
     assert err.count("\n") == 1

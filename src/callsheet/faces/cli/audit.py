@@ -65,7 +65,7 @@ def audit(bundle: str, as_json: bool, explain: str | None) -> int:
     except BrokenPipeError:
         raise  # nobody reads our output any more
     except (OSError, KeyError, zipfile.BadZipFile) as error:
-        complain(f"{bundle}: {reason_of(error)}")
+        complain(f"{getattr(error, 'filename', None) or bundle}: {reason_of(error)}")
     return 2
 
 
