@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # What was started without a terminal may ignore signals, and hands that on to the programs that tests start and stop.
 _USUAL: dict[int, Any] = {
@@ -28,7 +28,8 @@ for number, usual in _USUAL.items():
 NO_SHARED = "needs the folder of captures and cases (--shared=DIR)"
 
 # A run that decides whether a change lands must not depend on luck: there, the same examples are drawn each time.
-settings.register_profile("ci", derandomize=True, deadline=None)
+# A busy machine is no finding either.
+settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
