@@ -154,7 +154,6 @@ def test_a_permission_that_a_person_gives_once_and_for_the_session(house: MakeHo
         "user",
     )
     assert (second["subject"], second["decision"]) == ({"callId": "b"}, "allow_session")
-    assert "waiting" in states(ran)
 
 
 def test_a_permission_that_is_denied_with_words(house: MakeHouse) -> None:
